@@ -1,0 +1,186 @@
+"""The loop IR: what a kernel does, one step above C or CUDA text. Backends print it and decide nothing.
+
+Index arithmetic is by *offsets*. Every loop variable holds an offset along one axis: a tile loop steps by its tile,
+an element loop by one, and the position along an axis is the sum of that axis's loop variables. ``Loop.bound``
+gives the exclusive end, so that tails need no guards inside.
+
+Invariants (``check`` in ``lower/check.py`` enforces them):
+  * a variable is defined by exactly one enclosing loop
+  * a place has one index per dimension of its buffer, over enclosing variables only
+  * every buffer is an input, an output, a workspace or a local; a local is declared in a block that encloses its uses
+  * only outputs, workspaces and locals are written; what is read has been written before, or is an input
+  * a parallel loop's body writes only what no other iteration touches
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A dimension known when the kernel is called: dimension ``dim`` of input ``input`` names the class."""
+
+    input: int
+    dim: int
+
+    def __str__(self) -> str:
+        return f"in{self.input}.{self.dim}"
+
+
+@dataclass(frozen=True, slots=True)
+class CeilDiv:
+    """ceil(extent / divisor)."""
+
+    extent: Extent
+    divisor: int
+
+
+Size = int | Extent | CeilDiv
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Row-major float32 storage. ``name`` is a C identifier, unique in the program.
+
+    ``parts`` groups ``dims`` as the schedule splits them (for ``plan().buffers``): a folded axis in two
+    levels is one dimension of 4 here but the parts (2, 2) there.
+    """
+
+    name: str
+    dims: tuple[Size, ...]
+    role: Choice["input", "output", "workspace", "local"]
+    leaf: int | None = None
+    parts: tuple[Size, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Sum of loop variables, minus those folded away, over ``divisor`` (1 but for oddly ordered splits)."""
+
+    variables: tuple[str, ...]
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The element of ``buffer`` at ``indices``."""
+
+    buffer: str
+    indices: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number; infinities allowed."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """``op`` of ``lang.ops.OPS`` (its binary form; ``not`` is unary), or one of the three below.
+
+    * ``finite_or``: (x, y) → x if x is finite, else y
+    * ``shift_factor``: (base, old, new) → base^(old − new), and 1 where old or new is not finite
+    * ``square``, ``exp``, ``ln``: shorthand with the obvious meaning
+    """
+
+    op: str
+    arguments: tuple[Scalar, ...]
+
+
+Scalar = Load | Constant | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """target = value."""
+
+    target: Load
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """target = target ⊕ value, with ⊕ a reducible op."""
+
+    target: Load
+    op: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """A local buffer lives from here to the end of the enclosing block. Not initialised."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A line for the reader: the 𝚒 text computed below."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """A loop over one part of an axis.
+
+    ``variable`` runs 0, step, 2·step, … while below min(limit, extent − Σ outer); ``limit`` None means only the
+    second bound. ``outer`` are the variables of enclosing loops over the same axis.
+    """
+
+    variable: str
+    extent: Extent
+    step: int
+    limit: int | None
+    outer: tuple[str, ...]
+    body: tuple[Statement, ...]
+    parallel: bool = False
+    reduces: bool = False
+
+
+Statement = For | Assign | Accumulate | Declare | Comment
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One loop nest, dispatched on its own."""
+
+    name: str
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """An online reduction: ``accumulator`` is repaired when ``statistic`` moves (both leaf numbers)."""
+
+    accumulator: int
+    statistic: int
+    kind: Choice["max-shift", "divisor", "shift", "scale"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Kernels in the order they run.
+
+    ``outputs`` names a buffer per component output; one that is an input passed through (its name is in
+    ``inputs``), or repeats an earlier output, is copied by the caller. ``ranks`` are the inputs' ranks, None
+    where an input is only passed through; ``ties`` lists, for each extent class with several members, the
+    (input, dim) pairs that must agree, the class's name first.
+    """
+
+    ranks: tuple[int | None, ...]
+    ties: tuple[tuple[tuple[int, int], ...], ...]
+    buffers: tuple[Buffer, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+    corrections: tuple[Correction, ...]
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer called ``name``."""
+        return next(b for b in self.buffers if b.name == name)
