@@ -37,4 +37,5 @@ def print_operand(operand: Operand) -> str:
 
 def print_number(value: float) -> str:
     """The shortest decimal that reads back as ``value``."""
-    return repr(float(value)).removesuffix(".0")
+    digits, e, exponent = repr(float(value)).partition("e")
+    return digits.removesuffix(".0") + (f"e{int(exponent)}" if e else "")
