@@ -1,0 +1,160 @@
+"""How a value depends on a statistic x that is still being reduced (design 5.3).
+
+A value v separates from x as v = u + shift·x, or as v = u · x^power · e^(rate·x), with u free of x; it may do both, or
+neither. The table below says how every op carries the two forms along. From Neptune's repair function and RedFuser's
+decomposability test; no shape of computation is looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ilang_eq.lang.expr import Expr, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """x^power · e^(rate·x)."""
+
+    power: float = 0.0
+    rate: float = 0.0
+
+    def to(self, exponent: float) -> Factor:
+        """The factor raised to ``exponent``."""
+        return Factor(self.power * exponent, self.rate * exponent)
+
+    def times(self, other: Factor) -> Factor:
+        """The product of two factors of the same statistic."""
+        return Factor(self.power + other.power, self.rate + other.rate)
+
+    @property
+    def positive(self) -> bool:
+        """Whether the factor is positive whatever x is."""
+        return self.power == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The separations of one value; a None is one that does not exist.
+
+    ``rows`` names, per dimension of the statistic, the axis of the value's expression that indexes it.
+    """
+
+    rows: str
+    shift: float | None
+    factor: Factor | None
+
+
+FREE = Form("", 0.0, Factor())
+"""A value that does not depend on the statistic at all."""
+
+
+def read_form(rows: str) -> Form:
+    """The form of the statistic itself."""
+    return Form(rows, 1.0, Factor(power=1.0))
+
+
+def apply_form(expr: Expr, operands: tuple[Form | None, ...]) -> Form | None:
+    """The form of a pointwise ``expr`` whose operands have forms (None: no form at all, not even free)."""
+    given = [form for form in operands if form is not None]
+    if len(given) < len(operands):
+        return None
+    bound = {form.rows for form in given if form is not FREE}
+    if not bound:
+        return FREE
+    if len(bound) > 1:
+        return None
+    if len(given) == 1:
+        shift, factor = _unary(expr.op, given[0])
+    else:
+        shift, factor = _binary(expr, given[0], given[1])
+    return None if shift is None and factor is None else Form(bound.pop(), shift, factor)
+
+
+def _unary(op: str, v: Form) -> tuple[float | None, Factor | None]:
+    match op:
+        case "add" | "mul" | "max" | "min":
+            return v.shift, v.factor
+        case "sub":
+            return (None if v.shift is None else -v.shift), v.factor
+        case "div":
+            return None, (None if v.factor is None else v.factor.to(-1))
+        case "pow":
+            return None, _exponential(math.e, v)
+        case "log":
+            return _logarithm(math.e, v), None
+        case _:
+            return None, None
+
+
+def _binary(expr: Expr, a: Form, b: Form) -> tuple[float | None, Factor | None]:
+    left, right = (o.value if isinstance(o, Literal) else None for o in expr.operands)
+    match expr.op:
+        case "add":
+            return _sum(a.shift, b.shift, 1), _common(a, b)
+        case "sub":
+            return _sum(a.shift, b.shift, -1), _common(a, b)
+        case "mul":
+            by = left if left is not None else right
+            of = b if left is not None else a
+            return _scaled(of.shift, by), _product(a.factor, b.factor)
+        case "div":
+            by = None if right is None or right == 0 else 1 / right
+            return _scaled(a.shift, by), _product(a.factor, None if b.factor is None else b.factor.to(-1))
+        case "pow" if left is not None and left > 0:
+            return None, _exponential(left, b)
+        case "pow" if right is not None and right == int(right) and a.factor is not None:
+            return None, a.factor.to(right)
+        case "log" if left is not None and left > 0 and left != 1:
+            return _logarithm(left, b), None
+        case "max" | "min":
+            same = a.factor if a.factor == b.factor and a.factor is not None and a.factor.positive else None
+            return (a.shift if a.shift == b.shift else None), same
+        case _:
+            return None, None
+
+
+def _sum(a: float | None, b: float | None, sign: int) -> float | None:
+    return None if a is None or b is None else a + sign * b
+
+
+def _common(a: Form, b: Form) -> Factor | None:
+    return a.factor if a.factor == b.factor else None
+
+
+def _scaled(shift: float | None, by: float | None) -> float | None:
+    return None if shift is None or by is None else shift * by
+
+
+def _product(a: Factor | None, b: Factor | None) -> Factor | None:
+    return None if a is None or b is None else a.times(b)
+
+
+def _exponential(base: float, v: Form) -> Factor | None:
+    return None if v.shift is None else Factor(rate=v.shift * math.log(base))
+
+
+def _logarithm(base: float, v: Form) -> float | None:
+    """ln(u·e^(r·x)) = ln u + r·x; with a power of x in it the sign of x would matter."""
+    return v.factor.rate / math.log(base) if v.factor is not None and v.factor.positive else None
+
+
+def reduce_form(expr: Expr, v: Form | None) -> Form | None:
+    """The form that survives a reduction: ⊕ must distribute over the separation, and keep the statistic's rows.
+
+    This is the test h(y₁⊕y₂, x, x') = h(y₁, x, x') ⊕ h(y₂, x, x'): sums distribute over factors, max and min over
+    shifts and over positive factors, a product over neither.
+    """
+    if v is None or v is FREE:
+        return v
+    if any(axis in expr.reduced for axis in v.rows):
+        return None
+    match expr.op:
+        case "add":
+            kept = replace(v, shift=None)
+        case "max" | "min":
+            kept = replace(v, factor=v.factor if v.factor is not None and v.factor.positive else None)
+        case _:
+            return None
+    return None if kept.shift is None and kept.factor is None else kept
