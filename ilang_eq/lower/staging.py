@@ -22,6 +22,7 @@ from ilang_eq.lang.shapes import Shapes
 from ilang_eq.lower.ir import Extent
 from ilang_eq.lower.meaning import Meanings
 from ilang_eq.lower.nest import Block, Instance, NestLoop, ReadOf, depth
+from ilang_eq.lower.storage import split_step
 
 Fused = dict[tuple[str, int], NestLoop]
 
@@ -87,19 +88,18 @@ def _place(nest: KernelNest, node: int, block: Block, fused: Fused) -> Instance:
     for operand, before in sites:
         if not any(loop in own for loop in before):
             _stage(nest, instance, operand, _shared_site(instance, before))
-    opened: list[NestLoop] = []
+    filled: list[tuple[Block, NestLoop | None]] = []
     here = block
-    for loop in own:
-        opened.append(_open(nest, instance, loop, here))
-        here = opened[-1].body
-        placed = own[: len(opened)]
+    for position, loop in enumerate(own):
+        filled.append((here, here.open))
+        here = _open(nest, instance, loop, here).body
         for operand, before in sites:
-            if max((own.index(b) for b in before if b in own), default=-1) == len(placed) - 1:
+            if max((own.index(b) for b in before if b in own), default=-1) == position:
                 _stage(nest, instance, operand, here)
     here.add(instance)
     instance.home = here
-    for loop in opened:
-        loop.parent.open = None
+    for outer, previous in filled:
+        outer.open = previous
     return instance
 
 
@@ -128,7 +128,7 @@ def _shared_site(instance: Instance, before: list[Loop]) -> Block:
 def _open(nest: KernelNest, instance: Instance, loop: Loop, block: Block) -> NestLoop:
     """A loop for one of the instance's own parts: a sibling's, where rule 4 allows, or a new one."""
     factors = instance.expr.factors[loop.axis]
-    step, limit = _step(factors, loop.level), _step(factors, loop.level - 1) if loop.level else None
+    step, limit = split_step(factors, loop.level), split_step(factors, loop.level - 1) if loop.level else None
     extent = Extent(*nest.shapes.extent(instance.node, loop.axis))
     opened = _sibling(nest, instance, loop, block, (extent, step, limit))
     if opened is None:
@@ -138,14 +138,6 @@ def _open(nest: KernelNest, instance: Instance, loop: Loop, block: Block) -> Nes
     block.open = opened
     instance.loops[loop.axis][loop.level] = opened
     return opened
-
-
-def _step(factors: tuple[int, ...], level: int) -> int:
-    """How far one step of a level's loop goes along the axis."""
-    step = 1
-    for factor in factors[level:]:
-        step *= factor
-    return step
 
 
 def _name(loop: Loop, block: Block) -> str:
@@ -173,10 +165,23 @@ def _sibling(
             continue
         if instance.block is not owner.block or not _same_rides(instance, loop, owner, axis):
             continue
+        if not _ready_before(instance, block, item):
+            continue
         if nest.meanings.distance((instance.node, loop.axis), (owner.node, axis)) is not None:
             nest.merged.append((item, pair))
             return item
     return None
+
+
+def _ready_before(instance: Instance, block: Block, item: NestLoop) -> bool:
+    """Whether everything ``instance`` has staged in ``block`` so far is finished before ``item``."""
+    for read in instance.reads:
+        home = read.producer.home if read.producer is not None else None
+        if read.producer is not None and home is not None and home.within(block):
+            holder = block.holder(home)
+            if block.items.index(read.producer if holder is None else holder) >= block.items.index(item):
+                return False
+    return True
 
 
 def _same_rides(instance: Instance, loop: Loop, owner: Instance, axis: str) -> bool:

@@ -1,0 +1,67 @@
+"""Loops over the elements of an instance that one iteration of a block covers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ilang_eq.lower.ir import Extent, For, Statement
+from ilang_eq.lower.nest import Block, Instance, NestLoop
+from ilang_eq.lower.storage import Parts, split_step
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A position along each output axis of an instance, and the fresh loops (outermost first) that make it up."""
+
+    positions: dict[str, Parts]
+    loops: tuple[For, ...]
+
+    def nest(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+        """``body`` inside the fresh loops."""
+        inner = tuple(body)
+        for loop in reversed(self.loops):
+            inner = (For(loop.variable, loop.extent, loop.step, loop.limit, loop.outer, inner),)
+        return inner
+
+
+def elements(instance: Instance, block: Block, extents: Sequence[Extent]) -> Elements:
+    """Every element of ``instance`` under the current iteration of the loops around ``block``."""
+    taken = {loop.variable for loop in block.path()}
+    positions: dict[str, Parts] = {}
+    fresh: list[For] = []
+    for axis, extent in zip(instance.expr.output, extents, strict=True):
+        parts: Parts = []
+        for level, loop in enumerate(instance.loops[axis]):
+            if loop is not None and block.inside(loop):
+                parts.append((loop.variable, loop))
+        for level in _levels_to_open(instance.loops[axis], block):
+            factors = instance.expr.factors[axis]
+            whole = level == -1
+            name = _fresh(axis, taken)
+            step = 1 if whole else split_step(factors, level)
+            limit = _limit(factors, len(parts) if whole else level)
+            fresh.append(For(name, extent, step, limit, tuple(variable for variable, _ in parts), ()))
+            parts.append((name, None))
+        positions[axis] = parts
+    return Elements(positions, tuple(fresh))
+
+
+def _levels_to_open(loops: Sequence[NestLoop | None], block: Block) -> list[int]:
+    """The levels that need a fresh loop: one (-1) for all that is left, unless an inner level alone is around."""
+    around = [loop is not None and block.inside(loop) for loop in loops]
+    missing = [level for level, present in enumerate(around) if not present]
+    if not missing:
+        return []
+    return [-1] if all(not present for present in around[missing[0] :]) else missing
+
+
+def _limit(factors: tuple[int, ...], level: int) -> int | None:
+    """The length of what lies under the loops outside ``level``; None for the whole axis."""
+    return split_step(factors, level - 1) if level else None
+
+
+def _fresh(axis: str, taken: set[str]) -> str:
+    name = next(n for k in range(1, len(taken) + 2) if (n := axis if k == 1 else f"{axis}_{k}") not in taken)
+    taken.add(name)
+    return name

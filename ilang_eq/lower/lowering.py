@@ -1,0 +1,129 @@
+"""The lowering: a wired component with schedules in, loop IR out. Its pipeline is ``lower``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ilang_eq.errors import ScheduleError
+from ilang_eq.lang.expr import Access, Expr, Init, Loop, Stage
+from ilang_eq.lang.graph import Graph, Input, Node, Source, Value
+from ilang_eq.lang.shapes import Shapes, infer
+from ilang_eq.lower.ir import Buffer, Correction, Extent, Kernel, Program
+from ilang_eq.lower.meaning import Meanings
+from ilang_eq.lower.online import find_repairs
+from ilang_eq.lower.program import KernelCode
+from ilang_eq.lower.staging import StagingError, build_nest
+from ilang_eq.lower.storage import Place, flat_place
+
+
+def lower(graph: Graph) -> Program:
+    """Lower every kernel of ``graph``.
+
+    Raises:
+        ShapeError: ranks that contradict each other.
+        ScheduleError: an illegal staging; ``legal`` lists the expression with each site that can be lowered.
+    """
+    try:
+        return _lower(graph)
+    except StagingError as error:
+        raise _with_alternatives(graph, error) from None
+
+
+def _lower(graph: Graph) -> Program:
+    shapes, meanings = infer(graph), Meanings(graph)
+    whole = _whole_tensors(graph, shapes)
+    kernels: list[Kernel] = []
+    locals_: list[Buffer] = []
+    corrections: set[Correction] = set()
+    for root in kernel_roots(graph):
+        nest = build_nest(graph, shapes, meanings, root)
+        online = find_repairs(nest)
+        code = KernelCode(shapes, nest, online, whole, buffers=list(locals_))
+        kernels.append(Kernel(f"{graph.nodes[root].expr.op}{root}", code.statements()))
+        locals_ = code.buffers
+        corrections.update(online.corrections())
+    return Program(
+        ranks=shapes.ranks,
+        ties=shapes.ties,
+        buffers=(*dict.fromkeys(place.buffer for place in whole.values()), *locals_),
+        inputs=tuple(f"in{k}" for k in range(graph.inputs)),
+        outputs=tuple(whole[wire].buffer.name for wire in graph.outputs),
+        kernels=tuple(kernels),
+        corrections=tuple(sorted(corrections, key=lambda c: (c.accumulator, c.statistic, c.kind))),
+    )
+
+
+def kernel_roots(graph: Graph) -> tuple[int, ...]:
+    """The nodes that are materialised, producers first: outputs, and whatever someone reads unstaged."""
+    roots = {wire.node for wire in graph.outputs if isinstance(wire, Value)}
+    for node in graph.nodes:
+        staged = {item.operand for item in node.expr.order if isinstance(item, Stage)}
+        roots |= {s.node for k, s in enumerate(node.operands) if isinstance(s, Value) and k not in staged}
+    return tuple(n for n in graph.order() if n in roots)
+
+
+def _whole_tensors(graph: Graph, shapes: Shapes) -> dict[Source, Place]:
+    """A full-size buffer for every input and every materialised node."""
+    whole: dict[Source, Place] = {}
+    for k, rank in enumerate(shapes.ranks):
+        dims = tuple(Extent(*shapes.input_extent(k, d)) for d in range(rank or 0))
+        whole[Input(k)] = flat_place(Buffer(f"in{k}", dims, "input"), len(dims))
+    for position, wire in enumerate(graph.outputs):
+        if isinstance(wire, Value) and wire not in whole:
+            whole[wire] = _materialised(graph, shapes, wire, f"out{position}", "output")
+    for root in kernel_roots(graph):
+        if Value(root) not in whole:
+            name = f"{graph.nodes[root].expr.op}{root}_all"
+            whole[Value(root)] = _materialised(graph, shapes, Value(root), name, "workspace")
+    return whole
+
+
+def _materialised(graph: Graph, shapes: Shapes, wire: Value, name: str, role: str) -> Place:
+    dims = tuple(Extent(*d) for d in shapes.value_dims(wire))
+    match role:
+        case "output":
+            buffer = Buffer(name, dims, "output", wire.node, dims)
+        case _:
+            buffer = Buffer(name, dims, "workspace", wire.node, dims)
+    return flat_place(buffer, len(dims))
+
+
+def _with_alternatives(graph: Graph, error: StagingError) -> ScheduleError:
+    """The error again, with the sites at which the operand could be staged."""
+    if error.operand is None:
+        return error
+    legal = []
+    for expr in _other_sites(graph.nodes[error.node].expr, error.operand):
+        nodes = list(graph.nodes)
+        nodes[error.node] = Node(expr, nodes[error.node].operands)
+        try:
+            _lower(replace(graph, nodes=tuple(nodes)))
+        except ScheduleError:
+            continue
+        legal.append(f"`{expr}`")
+    better = StagingError(error.message, graph, error.node, error.operand)
+    return _relisted(better, tuple(legal))
+
+
+def _relisted(error: StagingError, legal: tuple[str, ...]) -> ScheduleError:
+    text = error.source or ""
+    bar = text.rfind("|")
+    position = text.find(str(error.operand), bar) if bar >= 0 else None
+    return ScheduleError(
+        error.message,
+        source=text,
+        position=position,
+        expected="a site where the operand's producer can run" if legal else "no digit for this operand",
+        legal=legal,
+    )
+
+
+def _other_sites(expr: Expr, operand: int) -> list[Expr]:
+    """``expr`` with the operand's digit at every other place, and without it."""
+    without = tuple(item for item in expr.sequence if item != Stage(operand))
+    found = [replace(expr, order=without)]
+    for position in range(len(without) + 1):
+        moved = (*without[:position], Stage(operand), *without[position:])
+        if moved != expr.sequence:
+            found.append(replace(expr, order=moved))
+    return found
