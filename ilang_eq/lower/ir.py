@@ -44,15 +44,15 @@ Size = int | Extent | CeilDiv
 class Buffer:
     """Row-major float32 storage. ``name`` is a C identifier, unique in the program.
 
-    ``parts`` groups ``dims`` as the schedule splits them (for ``plan().buffers``): a folded axis in two
-    levels is one dimension of 4 here but the parts (2, 2) there.
+    ``parts`` shows ``dims`` as the schedule splits them, each with the extent of its axis (for ``plan()``): an axis
+    folded down to two levels is one dimension of 4 in ``dims`` but the parts 2 and 2 here.
     """
 
     name: str
     dims: tuple[Size, ...]
     role: Choice["input", "output", "workspace", "local"]
     leaf: int | None = None
-    parts: tuple[Size, ...] = ()
+    parts: tuple[tuple[Size, Extent], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal as Choice
 
 from ilang_eq.errors import ScheduleError
-from ilang_eq.lang.expr import Access, Expr, Init, Loop, Stage
+from ilang_eq.lang.expr import Expr, Stage
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value
 from ilang_eq.lang.shapes import Shapes, infer
 from ilang_eq.lower.ir import Buffer, Correction, Extent, Kernel, Program
@@ -78,14 +79,11 @@ def _whole_tensors(graph: Graph, shapes: Shapes) -> dict[Source, Place]:
     return whole
 
 
-def _materialised(graph: Graph, shapes: Shapes, wire: Value, name: str, role: str) -> Place:
+def _materialised(
+    graph: Graph, shapes: Shapes, wire: Value, name: str, role: Choice["output", "workspace"]
+) -> Place:
     dims = tuple(Extent(*d) for d in shapes.value_dims(wire))
-    match role:
-        case "output":
-            buffer = Buffer(name, dims, "output", wire.node, dims)
-        case _:
-            buffer = Buffer(name, dims, "workspace", wire.node, dims)
-    return flat_place(buffer, len(dims))
+    return flat_place(Buffer(name, dims, role, wire.node, tuple((d, d) for d in dims)), len(dims))
 
 
 def _with_alternatives(graph: Graph, error: StagingError) -> ScheduleError:

@@ -43,17 +43,18 @@ def plan_of(component: Component, shapes: Sequence[tuple[int, ...]] | None = Non
 def summarise(program: Program, extents: dict[tuple[int, int], int] | None = None) -> Plan:
     """The plan of a lowered program, in numbers where ``extents`` are known."""
     intermediate = {
-        (b.leaf, tuple(_shown(size, extents) for size in b.parts)): None
+        (b.leaf, tuple(_shown(*part, extents) for part in b.parts)): None
         for b in program.buffers
         if b.role in ("workspace", "local")
     }
     return Plan(len(program.kernels), tuple(dims for _, dims in intermediate), program.corrections)
 
 
-def _shown(size: Size, extents: dict[tuple[int, int], int] | None) -> int | str:
+def _shown(size: Size, of: Extent, extents: dict[tuple[int, int], int] | None) -> int | str:
     match size:
         case int():
-            return size
+            # a tile larger than its axis is used only as far as the axis goes
+            return size if extents is None else min(size, extents[of.input, of.dim])
         case Extent(k, d):
             return str(size) if extents is None else extents[k, d]
         case CeilDiv(extent, divisor):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from ilang_eq.lang.expr import Access, Literal
-from ilang_eq.lang.graph import Input, Source, Value
+from ilang_eq.lang.graph import Source, Value
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lang.shapes import Shapes
 from ilang_eq.lower.elements import elements
@@ -131,7 +131,7 @@ class KernelCode:
         _after(start.parent, start, [Comment(f"complete {accumulator.expr}"), *update])
 
     def _compute(self, instance: Instance) -> Statement:
-        at: At = lambda axis: [(loop.variable, loop) for loop in instance.loops[axis] if loop is not None]  # noqa: E731
+        at: At = lambda axis: [(loop.variable, loop) for loop in instance.loops[axis] if loop is not None]
         target = load(self.places[instance], [at(axis) for axis in instance.expr.output])
         values = [self._read(instance, k, at) for k in range(len(instance.reads))]
         if instance.expr.reduced:

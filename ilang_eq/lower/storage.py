@@ -32,7 +32,7 @@ def flat_place(buffer: Buffer, rank: int) -> Place:
 def fold(instance: Instance, block: Block, name: str, extents: tuple[Extent, ...]) -> Place:
     """A local buffer for ``instance`` that lives in ``block``."""
     dims: list[Size] = []
-    parts: list[Size] = []
+    parts: list[tuple[Size, Extent]] = []
     folded: list[tuple[NestLoop, ...]] = []
     steps: list[tuple[int, ...]] = []
     for axis, extent in zip(instance.expr.output, extents, strict=True):
@@ -44,16 +44,16 @@ def fold(instance: Instance, block: Block, name: str, extents: tuple[Extent, ...
         folded.append(gone)
         if not levels:
             dims.append(extent)
-            parts.append(extent)
+            parts.append((extent, extent))
             steps.append(())
         elif levels == set(range(len(levels))):
             if left:
                 dims.append(_product(left))
-            parts.extend(left)
+            parts.extend((size, extent) for size in left)
             steps.append(())
         else:
             dims.extend(left)
-            parts.extend(left)
+            parts.extend((size, extent) for size in left)
             steps.append(tuple(split_step(instance.expr.factors[axis], n) for n in range(len(loops)) if n not in levels))
     buffer = Buffer(name, tuple(dims), "local", instance.node, tuple(parts))
     return Place(buffer, tuple(folded), tuple(steps))
