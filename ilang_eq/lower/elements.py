@@ -32,7 +32,7 @@ def elements(instance: Instance, block: Block, extents: Sequence[Extent]) -> Ele
     fresh: list[For] = []
     for axis, extent in zip(instance.expr.output, extents, strict=True):
         parts: Parts = []
-        for level, loop in enumerate(instance.loops[axis]):
+        for loop in instance.loops[axis]:
             if loop is not None and block.inside(loop):
                 parts.append((loop.variable, loop))
         for level in _levels_to_open(instance.loops[axis], block):

@@ -79,9 +79,7 @@ def _whole_tensors(graph: Graph, shapes: Shapes) -> dict[Source, Place]:
     return whole
 
 
-def _materialised(
-    graph: Graph, shapes: Shapes, wire: Value, name: str, role: Choice["output", "workspace"]
-) -> Place:
+def _materialised(graph: Graph, shapes: Shapes, wire: Value, name: str, role: Choice["output", "workspace"]) -> Place:
     dims = tuple(Extent(*d) for d in shapes.value_dims(wire))
     return flat_place(Buffer(name, dims, role, wire.node, tuple((d, d) for d in dims)), len(dims))
 

@@ -143,7 +143,6 @@ def _forms(analysis: _Analysis, instance: Instance) -> dict[Instance, Form | Non
     return {s: apply_form(instance.expr, tuple(forms)) for s, forms in found.items()}
 
 
-
 def _put(found: dict[Instance, list[Form | None]], statistic: Instance, arity: int, k: int, form: Form | None) -> None:
     found.setdefault(statistic, [FREE] * arity)[k] = form
 

@@ -131,7 +131,9 @@ class KernelCode:
         _after(start.parent, start, [Comment(f"complete {accumulator.expr}"), *update])
 
     def _compute(self, instance: Instance) -> Statement:
-        at: At = lambda axis: [(loop.variable, loop) for loop in instance.loops[axis] if loop is not None]
+        def at(axis: str) -> Parts:
+            return [(loop.variable, loop) for loop in instance.loops[axis] if loop is not None]
+
         target = load(self.places[instance], [at(axis) for axis in instance.expr.output])
         values = [self._read(instance, k, at) for k in range(len(instance.reads))]
         if instance.expr.reduced:

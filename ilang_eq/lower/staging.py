@@ -231,7 +231,8 @@ def _computed(nest: KernelNest, node: int, site: Block, fused: Fused) -> Instanc
 def _align(nest: KernelNest, reader: Instance, operand: int, site: Block) -> Fused:
     """The loops above ``site`` that the producer shares (rule 2)."""
     read = reader.reads[operand]
-    assert isinstance(read.source, Value) and isinstance(read.operand, Access)
+    assert isinstance(read.source, Value), "inputs are not staged"
+    assert isinstance(read.operand, Access), "numbers are not staged"
     producer = nest.graph.nodes[read.source.node].expr
     around = set(site.path())
     fused: Fused = {}

@@ -54,7 +54,9 @@ def fold(instance: Instance, block: Block, name: str, extents: tuple[Extent, ...
         else:
             dims.extend(left)
             parts.extend((size, extent) for size in left)
-            steps.append(tuple(split_step(instance.expr.factors[axis], n) for n in range(len(loops)) if n not in levels))
+            steps.append(
+                tuple(split_step(instance.expr.factors[axis], n) for n in range(len(loops)) if n not in levels)
+            )
     buffer = Buffer(name, tuple(dims), "local", instance.node, tuple(parts))
     return Place(buffer, tuple(folded), tuple(steps))
 
