@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -61,15 +61,15 @@ def compiled(text: str) -> CodeType:
     return compile(text, "<law>", "eval")
 
 
-def sides(law: Law, parts: dict[str, object]) -> tuple[Any, Any]:
+def sides(law: Law, parts: Mapping[str, object]) -> tuple[Any, Any]:
     return eval(compiled(law.before), {}, parts), eval(compiled(law.after), {}, parts)
 
 
-def holds(law: Law, parts: dict[str, object]) -> bool:
+def holds(law: Law, parts: Mapping[str, object]) -> bool:
     return not law.when or any(eval(compiled(when), {}, parts) for when in law.when)
 
 
-def cases(law: Law, outputs: Iterable[int]) -> Iterator[tuple[tuple[Arity, ...], dict[str, object]]]:
+def cases(law: Law, outputs: Iterable[int]) -> Iterator[tuple[tuple[Arity, ...], Mapping[str, object]]]:
     """Every choice of arities for the law's parts, with free functions of these arities."""
     names = [name for name in "fghk" if name in law.before]
     for arities in itertools.product(itertools.product(range(4), outputs), repeat=len(names)):
