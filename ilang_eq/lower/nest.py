@@ -4,7 +4,7 @@ One *instance* is one place where a node is computed. Loops it shares with its r
 own. Everything here is mutable and lives only while one kernel is lowered; ``program.py`` freezes it into loop IR.
 
 Invariants:
-  * a block's items run in order; while a loop is being filled it is its block's ``open`` item
+  * a block's items run in order; the loop filled last is its block's ``open`` item, and new items go before it
   * ``instance.loops[axis][level]`` is the loop that runs that part of the axis, fused or own
   * ``instance.block`` is the innermost fused block: its own loops, initialisation and statement lie inside
 """
@@ -69,6 +69,7 @@ class NestLoop:
     level: int
     parent: Block
     riders: list[tuple[Instance, str]]
+    filling: bool = False
     body: Block = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,11 +83,12 @@ class NestLoop:
 
 @dataclass(slots=True, eq=False)
 class ReadOf:
-    """One operand of an instance: where its elements come from."""
+    """One operand of an instance: where its elements come from, and at which site, if they are staged."""
 
     operand: Access | Literal
     source: Source
     producer: Instance | None = None
+    site: Block | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -91,8 +91,8 @@ def find_repairs(nest: KernelNest) -> Online:
     """Derive every repair, or raise StagingError where a partial value cannot be repaired."""
     online, analysis = Online(), _Analysis(nest)
     for instance in _by_dependence(nest):
-        if instance.running:
-            _require_unbroken(nest, instance)
+        for site in partial_sites(nest, instance):
+            _require_unbroken(nest, instance, site)
         forms = _forms(analysis, instance)
         for statistic in list(forms):
             _settle(analysis, online, instance, statistic, forms)
@@ -200,10 +200,13 @@ def _repair(analysis: _Analysis, online: Online, instance: Instance, statistic: 
 def _require_rows(nest: KernelNest, repair: Repair) -> None:
     """Each element of the accumulator belongs to one row of the statistic, at every step."""
     a, p = repair.accumulator, repair.statistic
-    shared = {loop for loop in _reduced_rides(p) if p.block.inside(loop)}
+    shared = {loop for loop in _reduced_rides(p) if any(site.inside(loop) for site in partial_sites(nest, p))}
     if shared - set(_reduced_rides(a)):
         raise _refusal(nest, p, f"`{a.expr}` does not reduce over all the loops that it is reduced over")
-    blocks = [p.storage, p.block] if repair.eager else [p.storage]
+    sites = partial_sites(nest, p)
+    if repair.eager and len(sites) > 1:
+        raise _refusal(nest, p, "it is read at several sites there, so that no single repair serves")
+    blocks = [p.storage, *sites] if repair.eager else [p.storage]
     for axis, row in zip(p.expr.output, repair.rows, strict=True):
         for block in blocks:
             mine = [loop for loop in p.loops[axis] if loop is not None and block.inside(loop)]
@@ -217,10 +220,17 @@ def _reduced_rides(instance: Instance) -> list[NestLoop]:
     return [loop for axis in instance.expr.reduced for loop in instance.loops[axis] if loop is not None]
 
 
-def _require_unbroken(nest: KernelNest, statistic: Instance) -> None:
-    """Between the start of a running reduction and its block there may be no loop that is not its own."""
+def partial_sites(nest: KernelNest, statistic: Instance) -> list[Block]:
+    """The sites inside its own reduction loop at which ``statistic`` is read, while it is partial."""
+    reads = (read for instance in nest.instances for read in instance.reads if read.producer is statistic)
+    sites = [read.site for read in reads if read.site is not None and read.site.inside(statistic.start)]
+    return [site for n, site in enumerate(sites) if not any(site is other for other in sites[:n])]
+
+
+def _require_unbroken(nest: KernelNest, statistic: Instance, site: Block) -> None:
+    """Between the start of a running reduction and its update there may be no loop that is not its own."""
     rides = set(statistic.rides())
-    for loop in _between(statistic.block, statistic.start):
+    for loop in _between(site, statistic.start):
         if loop not in rides:
             why = f"it would be updated again in every step of loop {loop.variable}, which it does not have"
             raise _refusal(nest, statistic, why)

@@ -26,7 +26,7 @@ from ilang_eq.lower.ir import (
     Statement,
 )
 from ilang_eq.lower.nest import Block, Instance, NestLoop
-from ilang_eq.lower.online import Online, Repair, Stand
+from ilang_eq.lower.online import Online, Repair, Stand, partial_sites
 from ilang_eq.lower.staging import KernelNest
 from ilang_eq.lower.storage import Parts, Place, fold, load
 
@@ -99,7 +99,7 @@ class KernelCode:
 
     def _follow(self, statistic: Instance, rate: float, repairs: Sequence[Repair]) -> None:
         """Each time ``statistic`` has moved, rescale its accumulators by e^(rate·(new − old))."""
-        block = statistic.block
+        block = partial_sites(self.nest, statistic)[0]
         place = self._local(statistic, block, instance_name(statistic) + "_factor")
         here = elements(statistic, block, self._extents(statistic))
         positions = [here.positions[axis] for axis in statistic.expr.output]

@@ -99,6 +99,8 @@ def _place(nest: KernelNest, node: int, block: Block, fused: Fused) -> Instance:
     here.add(instance)
     instance.home = here
     for outer, previous in filled:
+        if outer.open is not None:
+            outer.open.filling = False
         outer.open = previous
     return instance
 
@@ -136,6 +138,7 @@ def _open(nest: KernelNest, instance: Instance, loop: Loop, block: Block) -> Nes
         block.add(opened)
     opened.riders.append((instance, loop.axis))
     block.open = opened
+    opened.filling = True
     instance.loops[loop.axis][loop.level] = opened
     return opened
 
@@ -155,7 +158,7 @@ def _sibling(
     if instance is nest.root:
         return None
     for item in block.items:
-        if not isinstance(item, NestLoop) or (item.extent, item.step, item.limit) != part or item is block.open:
+        if not isinstance(item, NestLoop) or (item.extent, item.step, item.limit) != part or item.filling:
             continue
         owner, axis = item.riders[0]
         pair = (instance.node, owner.node)
@@ -165,7 +168,7 @@ def _sibling(
             continue
         if instance.block is not owner.block or not _same_rides(instance, loop, owner, axis):
             continue
-        if not _ready_before(instance, block, item):
+        if block.items.index(item) >= block.end() or not _ready_before(instance, block, item):
             continue
         if nest.meanings.distance((instance.node, loop.axis), (owner.node, axis)) is not None:
             nest.merged.append((item, pair))
@@ -201,6 +204,7 @@ def _stage(nest: KernelNest, reader: Instance, operand: int, site: Block) -> Non
             operand,
         )
     fused = _align(nest, reader, operand, site)
+    read.site = site
     read.producer = _computed(nest, read.source.node, site, fused) or _place(nest, read.source.node, site, fused)
 
 
@@ -223,7 +227,7 @@ def _computed(nest: KernelNest, node: int, site: Block, fused: Fused) -> Instanc
         if position < site.end():
             return instance
         for loop, pair in nest.merged:
-            if holder is loop:
+            if loop is holder or loop is site.open:
                 raise _MergeConflict(pair)
     return None
 
