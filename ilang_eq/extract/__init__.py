@@ -1,0 +1,1 @@
+"""Extraction: machine descriptions, cost models, and the search that picks a schedule out of the e-graph."""
