@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 
 from ilang_eq.lang.component import Chain, Component, Fanout, I, Pair, Swap
 from ilang_eq.lang.graph import Input, Wire
@@ -32,7 +33,7 @@ class Piece:
         """How much text this piece costs, with what it will take to put its wires in order."""
         ranks = [w.index if isinstance(w, Input) else -1 - w.node for w in self.wires]
         repeats = len(self.wires) - len(set(self.wires))
-        descents = sum(a > b for a, b in zip(ranks, ranks[1:], strict=False))
+        descents = sum(a > b for a, b in pairwise(ranks))
         return self.size + 3 * repeats + 2 * descents
 
 
@@ -89,10 +90,12 @@ def _joined(groups: list[Piece], part: Piece) -> list[Piece]:
     if not part.wires:
         return [*groups, part]
     for start in reversed(range(len(groups))):
+        if groups[start].wires[:1] != part.wires[:1]:
+            continue
         wires = tuple(w for group in groups[start:] for w in group.wires)
         short, long = sorted((wires, part.wires), key=len)
         earlier = {w for group in groups[:start] for w in group.wires}
-        if short and long[: len(short)] == short and earlier.isdisjoint(long):
+        if long[: len(short)] == short and earlier.isdisjoint(long):
             block = reduce(_pair, groups[start:])
             return [*groups[:start], Piece(Fanout(block.component, part.component), long, block.size + part.size)]
     return [*groups, part]

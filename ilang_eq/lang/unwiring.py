@@ -50,7 +50,8 @@ def unwire(graph: Graph) -> Component:
     found = [beside(parts) for parts in _combinations(supply(graph.outputs))]
     whole = _bind(found, {v: pieces[v.node] for v in shared.get(_ROOT, ())})
     inputs = tuple(map(Input, range(graph.inputs)))
-    return min((route(piece, inputs) for piece in whole), key=lambda piece: piece.size).component
+    ordered = [piece for piece in whole if piece.wires == inputs] or [route(piece, inputs) for piece in whole]
+    return min(ordered, key=lambda piece: piece.size).component
 
 
 def _readers(graph: Graph) -> Mapping[Wire, Sequence[int]]:
