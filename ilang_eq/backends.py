@@ -1,0 +1,28 @@
+"""The targets, by name: what turns loop IR into something to call."""
+
+from __future__ import annotations
+
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.errors import OptionError
+from ilang_eq.lang.component import Component
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+
+TARGETS = {"c": CKernel}
+
+
+def compile_component(component: Component, target: str = "c", threads: int | None = None) -> CKernel:
+    """Lower ``component`` as it is scheduled and make a kernel of it; it serves any shapes.
+
+    Raises:
+        OptionError: an unknown target, or fewer than one thread.
+        ScheduleError, ShapeError: a component that cannot be lowered.
+    """
+    return TARGETS[checked_target(target)](lower(wire(component)), threads)
+
+
+def checked_target(target: str) -> str:
+    """``target`` if there is one. Raises OptionError."""
+    if target not in TARGETS:
+        raise OptionError(f"no target {target!r}", legal=tuple(TARGETS))
+    return target

@@ -1,0 +1,133 @@
+"""What ``optimize`` returns: the chosen schedule, the runners-up, and how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ilang_eq.backends import compile_component
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.extract.cost import Cost
+from ilang_eq.lang.component import Component
+from ilang_eq.lower.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A scheduled component and its cost; ``measured`` seconds only where it was timed."""
+
+    component: Component
+    cost: Cost
+    measured: float | None = None
+
+    def __str__(self) -> str:
+        return str(self.component)
+
+    @property
+    def seconds(self) -> float:
+        """The measured time if there is one, else the model's."""
+        return self.cost.seconds if self.measured is None else self.measured
+
+    def plan(self, shapes: Sequence[tuple[int, ...]] | None = None) -> Plan:
+        """Its kernels, buffers and corrections."""
+        return self.component.plan(shapes)
+
+    def compile(self, target: str = "c", threads: int | None = None) -> CKernel:
+        """Its kernel."""
+        return compile_component(self.component, target, threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a search went.
+
+    Attributes:
+        seconds: by phase.
+        nodes: e-nodes at the end.
+        facts: rows of every relation at the end.
+        rules: per rule, (matches, seconds).
+        stop_reason: "saturated", or the limit that was reached: "nodes", "time", "iterations".
+        refused: proposals the lowering refused, with its reason.
+    """
+
+    seconds: Mapping[str, float]
+    nodes: int
+    facts: int
+    rules: Mapping[str, tuple[int, float]]
+    stop_reason: str
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """The best schedule found, callable.
+
+    ``schedules`` are all that were judged, cheapest first; ``baseline`` is the component as it was given.
+    """
+
+    schedules: tuple[Schedule, ...]
+    baseline: Schedule
+    report: Report
+    target: str
+    threads: int
+    extents: Mapping[tuple[int, int], int] = field(repr=False)
+
+    @property
+    def component(self) -> Component:
+        """The chosen component: its text alone reproduces the kernel."""
+        return self.schedules[0].component
+
+    @property
+    def cost(self) -> float:
+        """Predicted seconds a call."""
+        return self.schedules[0].cost.seconds
+
+    @property
+    def baseline_cost(self) -> float:
+        """Predicted seconds a call of the component as it was given."""
+        return self.baseline.cost.seconds
+
+    @cached_property
+    def kernel(self) -> CKernel:
+        """The compiled kernel."""
+        return compile_component(self.component, self.target, self.threads)
+
+    @property
+    def source(self) -> str:
+        """The generated code."""
+        return self.kernel.source
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Run the kernel. Shapes need not be those it was optimised for."""
+        return self.kernel(*arrays, out=out)
+
+    def __str__(self) -> str:
+        return str(self.component)
+
+    def plan(self, shapes: Sequence[tuple[int, ...]] | None = None) -> Plan:
+        """Kernels, buffers and online corrections of the chosen schedule."""
+        return self.component.plan(shapes)
+
+    def candidates(self, k: int) -> list[Schedule]:
+        """The ``k`` best distinct schedules, cheapest first (fewer, if fewer were found)."""
+        return list(self.schedules[:k])
+
+    def explain(self) -> str:
+        """Why this schedule: the rules that fired, the terms of its cost, the runners-up, why the search stopped."""
+        report = self.report
+        fired = sorted(((n, name) for name, (n, _) in report.rules.items() if n), reverse=True)
+        lines = [str(self), "", f"predicted {_time(self.cost)}; as given {_time(self.baseline_cost)}"]
+        lines += [f"  {name}: {_time(seconds)}" for name, seconds in self.schedules[0].cost.terms if seconds > 0]
+        lines += ["", str(self.plan()), "", f"search: {report.nodes} e-nodes, {report.facts} facts"]
+        lines += [f"stopped: {report.stop_reason}", "rules that fired:"]
+        lines += [f"  {name}: {n} matches" for n, name in fired]
+        lines += ["runners-up:"]
+        lines += [f"  {_time(s.seconds)}  {s}" for s in self.schedules[1:4]]
+        lines += [f"  refused: {text}: {why}" for text, why in report.refused]
+        return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.2f} µs"

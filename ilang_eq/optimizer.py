@@ -1,0 +1,140 @@
+"""``optimize``: a component in, the same function as a scheduled component out. The pipeline is ``_search``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ilang_eq.backends import checked_target
+from ilang_eq.errors import ILangError, OptionError
+from ilang_eq.lang.component import Component
+from ilang_eq.lang.graph import Graph
+from ilang_eq.lang.shapes import infer
+from ilang_eq.lang.unscheduled import unscheduled
+from ilang_eq.lang.unwiring import unwire
+from ilang_eq.lang.wiring import wire
+from ilang_eq.optimized import Optimized, Report, Schedule
+
+NOMINAL_EXTENT = 1024
+"""What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
+
+EFFORTS = ("model", "measure")
+PROPOSALS = 8
+"""How many structures the additive model hands on to the full model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    extents: dict[tuple[int, int], int]
+    threads: int
+    effort: str
+    budget_s: float | None
+    rules: object
+    seed: int
+
+
+def optimize(
+    component: Component,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    effort: str = "model",
+    budget_s: float | None = None,
+    rules: object = "default",
+    seed: int = 0,
+) -> Optimized:
+    """Search equal computations and legal schedules of ``component`` for the fastest.
+
+    Args:
+        component: what to compute; if it is scheduled, its schedule competes with those found.
+        shapes: of the inputs, to optimise for; ``NOMINAL_EXTENT`` everywhere if None.
+        target: the backend the kernel is for.
+        threads: threads the kernel may use; all cores if None.
+        effort: "model" trusts the cost model; "measure" compiles the best few and times them.
+        budget_s: seconds after which the search settles for the best found so far.
+        rules: the name of a rule set, or a ``RuleSet``.
+        seed: of the random inputs that "measure" times with.
+
+    Raises:
+        ShapeError: shapes that do not fit the component.
+        OptionError, RuleError: an option outside its range.
+    """
+    started = time.perf_counter()
+    checked_target(target)
+    graph = wire(component)
+    options = _checked(graph, shapes, threads, effort, budget_s, rules, seed)
+    schedules, report = _search(component, graph, options)
+    if options.effort == "measure":
+        from ilang_eq.measure import measured
+
+        schedules = measured(schedules, options.extents, options.threads, budget_s, seed)
+    report = replace(report, seconds={**report.seconds, "total": time.perf_counter() - started})
+    baseline = next(s for s in schedules if s.component == component)
+    return Optimized(tuple(schedules), baseline, report, target, options.threads, options.extents)
+
+
+def _search(component: Component, graph: Graph, options: _Options) -> tuple[list[Schedule], Report]:
+    """Explore, propose, judge: the whole pipeline. Returns every schedule judged, the cheapest first."""
+    from ilang_eq.extract.machine import detect
+    from ilang_eq.extract.search import propose
+    from ilang_eq.rewrites.engine import Limits
+    from ilang_eq.rewrites.explore import explore
+    from ilang_eq.rewrites.registry import rule_set
+
+    machine = detect()
+    limits = Limits() if options.budget_s is None else Limits(seconds=options.budget_s / 2)
+    space, found = explore(unscheduled(graph), rule_set(options.rules), limits)
+    proposing = time.perf_counter()
+    proposals = propose(space, options.extents, machine, options.threads, PROPOSALS, options.seed)
+    judging = time.perf_counter()
+    written = [component, unwire(unscheduled(graph))]
+    judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options, machine)
+    seconds = {**found.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
+    return judged, Report(seconds, found.nodes, found.facts, found.rules, found.stop_reason, tuple(refused))
+
+
+def _judge(
+    components: Sequence[Component], options: _Options, machine: object
+) -> tuple[list[Schedule], list[tuple[str, str]]]:
+    """Cost each component by the full model on its loop IR. One that cannot be lowered is reported, not raised."""
+    from ilang_eq.extract.full_model import program_cost
+    from ilang_eq.lower import lower
+
+    judged: list[Schedule] = []
+    refused: list[tuple[str, str]] = []
+    for component in dict.fromkeys(components):
+        try:
+            program = lower(wire(component))
+        except ILangError as error:
+            if component is components[0]:
+                raise
+            refused.append((str(component), error.message))
+            continue
+        judged.append(Schedule(component, program_cost(program, options.extents, machine, options.threads)))
+    return sorted(judged, key=lambda s: s.cost.seconds), refused
+
+
+def _checked(
+    graph: Graph,
+    shapes: Sequence[tuple[int, ...]] | None,
+    threads: int | None,
+    effort: str,
+    budget_s: float | None,
+    rules: object,
+    seed: int,
+) -> _Options:
+    from ilang_eq.c.kernel import default_threads
+
+    inferred = infer(graph)
+    if shapes is None:
+        shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
+    if effort not in EFFORTS:
+        raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
+    if threads is not None and threads < 1:
+        raise OptionError(f"{threads} threads", expected="at least 1")
+    if budget_s is not None and not budget_s > 0:
+        raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
+    extents = inferred.bind([tuple(shape) for shape in shapes])
+    return _Options(extents, threads or default_threads(), effort, budget_s, rules, seed)
