@@ -35,7 +35,7 @@ class Limits:
 
     nodes: int = 100_000
     seconds: float = 10.0
-    iterations: int = 100
+    iterations: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
