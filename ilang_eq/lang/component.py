@@ -207,10 +207,11 @@ class Swap(Component):
 
     @property
     def parts(self) -> tuple[Component, ...]:
+        """The component that is swapped."""
         return (self.of,)
 
 
-I = Identity()
+I = Identity()  # noqa: E741
 """The identity, as 𝚒 text spells it."""
 
 

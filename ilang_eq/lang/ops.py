@@ -1,7 +1,7 @@
 """The scalar operators of 𝚒, as data: symbol, meaning in float64, unary form and reduction.
 
-``a^b`` is a to the b and ``a$b`` the logarithm of b to the base a. ``max`` and ``min`` skip NaN, as C's fmax and fmin do.
-Comparisons and logic give 1.0 or 0.0; any number other than zero, NaN included, is true.
+``a^b`` is a to the b and ``a$b`` the logarithm of b to the base a. ``max`` and ``min`` skip NaN, as C's fmax and fmin
+do. Comparisons and logic give 1.0 or 0.0; any number other than zero, NaN included, is true.
 
 Invariants:
   * an op reduces if and only if it has an ``identity``

@@ -205,7 +205,7 @@ class _Reader:
         for operand in (0, 1):
             if self.take_character(str(operand)):
                 return Stage(operand)
-        self.fail("the order holds something else than loops, digits and '!'", _ITEMS)
+        return self.fail("the order holds something else than loops, digits and '!'", _ITEMS)
 
 
 def _negated(operand: Operand) -> Operand:

@@ -66,7 +66,7 @@ class Shapes:
         """The extent of every dimension of every input, given the inputs' shapes.
 
         Raises:
-            ShapeError: too few or too many shapes, a wrong rank, a negative extent, or extents of one class that differ.
+            ShapeError: the number of shapes or a rank is wrong, an extent is negative, or tied extents differ.
         """
         if len(shapes) != len(self.ranks):
             raise ShapeError(f"{len(shapes)} shapes given", expected=f"{len(self.ranks)}, one an input")
@@ -96,10 +96,10 @@ class Shapes:
         """One sentence: both dimensions, both extents, and the axes between them."""
         axes = [f"axis {axis} of {self.graph.nodes[node].expr}" for node, axis in _path(self.graph, first, other)]
         if len(axes) > 3:
-            axes = [axes[0], "…", axes[-1]]
+            axes = [axes[0], f"{len(axes) - 2} more", axes[-1]]
         return (
             f"dimension {other[1]} of input {other[0]} has extent {extents[other]}, but dimension {first[1]} of "
-            f"input {first[0]}, tied to it by {' and '.join(axes)}, has extent {extents[first]}"
+            f"input {first[0]}, tied to it by {', '.join(axes)}, has extent {extents[first]}"
         )
 
 
