@@ -1,0 +1,115 @@
+"""Online reductions: what is repaired, how, what is refused, and what infinities do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ilang_eq.errors import ScheduleError
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.interpreter import interpret
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.check import check
+from tests.lower.execute import execute
+
+TILES = "|i:8,j:16|"
+
+
+def flash_attention_2() -> Component:
+    scores = i(f"ik*jk~ijk{TILES}iji'j'k") >> i(f"+ijk~ij{TILES}iji'j'k0")
+    shifted = (I & i(f">ij~i{TILES}ij0i'j'")) >> i(f"ij-i~ij{TILES}ij01i'j'")
+    weights = scores >> shifted >> i(f"^ij~ij{TILES}ij0i'j'")
+    total = i(f"+ij~i{TILES}ij0i'j'")
+    product = i(f"ij*jk~ikj{TILES}ij0i'kj'") >> i(f"+ikj~ik{TILES}iji'kj'0")
+    return weights >> (product & total) >> i("ik/i~ik|i:8|i01i'k")
+
+
+def normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def agrees(component: Component, arrays: list[np.ndarray]) -> None:
+    graph = wire(component)
+    program = lower(graph)
+    check(program)
+    right = interpret(graph, arrays)
+    right = right if isinstance(right, tuple) else (right,)
+    for mine, theirs in zip(execute(program, arrays), right, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-9)
+
+
+def test_flash_attention_2_is_one_kernel_without_a_score_matrix() -> None:
+    component = flash_attention_2()
+    plan = component.plan([(11, 3), (37, 3), (37, 5)])
+    assert plan.kernels == 1
+    assert not any({11, 37} <= set(dims) for dims in plan.buffers)
+    assert {(c.accumulator, c.statistic, c.kind) for c in plan.corrections} == {
+        (6, 2, "max-shift"),
+        (7, 2, "max-shift"),
+    }
+    agrees(component, normal((11, 3), (37, 3), (37, 5)))
+
+
+def test_siblings_share_the_loop_over_keys() -> None:
+    program = lower(wire(flash_attention_2()))
+    assert [b.leaf for b in program.buffers if b.leaf == 4] == [4], "the exponentials are computed once"
+
+
+@pytest.mark.parametrize("row", [[-np.inf, 1.0], [1.0, -np.inf], [-np.inf, -np.inf], [np.inf, 1.0], [-1e30, -np.inf]])
+def test_infinities_leave_the_unscheduled_result(row: list[float]) -> None:
+    x = np.array([row * 3], np.float32)
+    online = (I & i(">ij~i|j:2|jij'")) >> i("ij-i~ij|j:2|j1ij'") >> i("^ij~ij|j:2|j0ij'") >> i("+ij~i|j:2|j0ij'")
+    agrees(online, [x])
+
+
+def test_partial_sum_through_zero() -> None:
+    x = np.array([[1.0, -1.0, 3.0, 2.0]], np.float32)
+    component = (I & i("+ij~i||ji")) >> i("ij/i~ij||j1i") >> i("ij*j~ij||j0i") >> i("+ij~i||j0i")
+    agrees(component, [x, np.ones(4, np.float32)])
+
+
+@pytest.mark.parametrize(
+    "power", [["2^ij~ij||j1i"], ["ij*0.5~ij||j0i", "^ij~ij||j0i"], ["^ij~ij||j0i", "ij*0.5~ij||j0i"]]
+)
+def test_scaled_and_other_bases_are_repaired(power: list[str]) -> None:
+    component = (I & i(">ij~i||ji")) >> i("ij-i~ij||j1i")
+    for step in power:
+        component = component >> i(step)
+    component = component >> i("+ij~i||j0i")
+    assert [c.kind for c in component.plan().corrections] == ["max-shift"]
+    agrees(component, normal((4, 9)))
+
+
+def test_a_maximum_of_shifted_values_is_deferred() -> None:
+    component = (I & i(">ij~i||ij")) >> i("ij-i~ij||ij1") >> i("<ij~i||ij0")
+    assert [c.kind for c in component.plan().corrections] == ["shift"]
+    agrees(component, normal((4, 9)))
+
+
+@pytest.mark.parametrize("after", ["ij+ij~ij||j0i", "ij>ij~ij||j0i"])
+def test_what_does_not_separate_is_refused(after: str) -> None:
+    weights = (I & i(">ij~i||ji")) >> i("ij-i~ij||j1i") >> i("^ij~ij||j0i")
+    with pytest.raises(ScheduleError, match="does not separate"):
+        lower(wire(weights >> i(after) >> i("+ij~i||j0i")))
+
+
+def test_a_partial_statistic_may_not_escape() -> None:
+    with pytest.raises(ScheduleError, match="before its reduction is complete") as caught:
+        lower(wire((I & i(">ij~i||ji")) >> i("ij-i~ij||j1i")))
+    assert "`ij-i~ij||1ji`" in caught.value.legal
+    assert "`ij-i~ij||j1i`" not in caught.value.legal
+
+
+def test_no_update_in_a_loop_the_statistic_lacks() -> None:
+    weights = (I & i("+ij~i||ji")) >> i("ij/i~ij||ji1")
+    with pytest.raises(ScheduleError, match="updated again in every step of loop k"):
+        lower(wire(weights >> i("ij*jk~ikj||jki0") >> i("+ikj~ik||jki0")))
+
+
+def test_log_sum_exp_shares_its_maximum() -> None:
+    inner = (I & i(">ij~i||ij")) >> i("ij-i~ij||ij1") >> i("^ij~ij||ij0") >> i("+ij~i||ij0") >> i("$i~i||i0")
+    maximum = i(">ij~i||ij")
+    component = (inner & maximum) >> i("i+i~i||i01")
+    agrees(component, normal((4, 9)))
