@@ -1,0 +1,237 @@
+"""Machine descriptions for the cost models, one TOML file each.
+
+Units: elements (float32) per nanosecond for rates, bytes for capacities, GB/s for bandwidths (which is bytes per
+nanosecond), nanoseconds for latencies, microseconds for overheads. Rates are what compiled loops reach, not
+what a data sheet promises.
+
+Invariants (``load`` enforces them):
+  * every number is positive; levels grow in capacity, and the last one, main memory, is unbounded
+  * no level is slower for all threads together than for one
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+from ilang_eq.errors import OptionError
+
+_SHIPPED = files("ilang_eq.extract") / "machines"
+_CPUINFO = Path("/proc/cpuinfo")
+_BITS_PER_ELEMENT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Elements per nanosecond on one core, operands in registers."""
+
+    add: float
+    mul: float
+    fma: float
+    div: float
+    exp: float
+    ln: float
+    pow: float
+    max: float
+    compare: float
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the memory hierarchy.
+
+    Args:
+        name: as in ``explain()``.
+        bytes: capacity, per core or (if ``shared``) in all.
+        shared: do all cores share it?
+        bandwidth: GB/s out of it to one thread.
+        bandwidth_all: GB/s out of it to all threads together.
+        latency: nanoseconds from load to use.
+    """
+
+    name: str
+    bytes: float
+    shared: bool
+    bandwidth: float
+    bandwidth_all: float
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A processor as the cost models see it.
+
+    Args:
+        name: of the description.
+        cores: threads that run at once.
+        vector_bits: width of a vector as compiled code uses them.
+        clock_ghz: sustained clock.
+        issue_width: instructions per cycle, scalar or vector.
+        chain_cycles: from one accumulation to the next that needs its result.
+        kernel_us: starting a kernel.
+        fork_join_us: entering and leaving a parallel loop.
+        vector, scalar: throughput of vectorised and of scalar code.
+        levels: from the first-level data cache to main memory.
+    """
+
+    name: str
+    cores: int
+    vector_bits: int
+    clock_ghz: float
+    issue_width: float
+    chain_cycles: float
+    kernel_us: float
+    fork_join_us: float
+    vector: Rates
+    scalar: Rates
+    levels: tuple[Level, ...]
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a vector."""
+        return self.vector_bits // _BITS_PER_ELEMENT
+
+
+def names() -> tuple[str, ...]:
+    """The descriptions that come with the package."""
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir()))
+
+
+def load(name_or_path: str | Path) -> Machine:
+    """The machine called ``name_or_path``, or described by the TOML file there.
+
+    Raises:
+        OptionError: no such machine, or a faulty description; every fault is listed.
+    """
+    if str(name_or_path) in names():
+        return _parse((_SHIPPED / f"{name_or_path}.toml").read_text(encoding="utf-8"), str(name_or_path))
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise OptionError(
+            f"no machine description {str(name_or_path)!r}",
+            expected="the path of a TOML file, or a name",
+            legal=names(),
+        )
+    return _parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def detect() -> Machine:
+    """The description of this processor's family, with the number of cores this process may use.
+
+    A processor of no known family is taken for a plain x86-64: the models only rank.
+    """
+    machine = load(_family(platform.machine().lower(), _flags()))
+    return dataclasses.replace(machine, cores=available_cores())
+
+
+def available_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _family(architecture: str, flags: frozenset[str]) -> str:
+    if architecture in ("aarch64", "arm64"):
+        return "generic_arm64"
+    if {"avx512f", "avx512dq", "avx512vl"} <= flags:
+        return "x86_64_avx512"
+    return "generic_x86_64"
+
+
+def _flags() -> frozenset[str]:
+    """What Linux says the processor can do; nothing elsewhere."""
+    if not _CPUINFO.is_file():
+        return frozenset()
+    lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((frozenset(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), frozenset())
+
+
+def _parse(text: str, source: str) -> Machine:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise OptionError(f"{source} is not TOML: {error}") from error
+    faults = list(_faults(data))
+    if faults:
+        raise OptionError(f"faulty machine description {source}: {'; '.join(faults)}", legal=names())
+    return Machine(
+        **{field: data[field] for field in _FIELDS if field not in ("vector", "scalar", "levels")},
+        vector=Rates(**data["vector"]),
+        scalar=Rates(**data["scalar"]),
+        levels=tuple(Level(**level) for level in data["levels"]),
+    )
+
+
+_FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Machine)}
+_RATES = {field.name: str(field.type) for field in dataclasses.fields(Rates)}
+_LEVEL = {field.name: str(field.type) for field in dataclasses.fields(Level)}
+
+
+def _faults(data: Mapping[str, object]) -> Iterator[str]:
+    """What is wrong with a description; nothing if it can be used."""
+    yield from _field_faults(data, _FIELDS, "")
+    for table in ("vector", "scalar"):
+        rates = data.get(table)
+        if isinstance(rates, dict):
+            yield from _field_faults(rates, _RATES, f"{table}.")
+    levels = data.get("levels")
+    if not isinstance(levels, list):
+        return
+    for number, level in enumerate(levels):
+        yield from _field_faults(level, _LEVEL, f"levels[{number}].")
+    if all(isinstance(level, dict) and not any(_field_faults(level, _LEVEL, "")) for level in levels):
+        yield from _hierarchy_faults(levels)
+
+
+def _field_faults(table: Mapping[str, object], fields: Mapping[str, str], prefix: str) -> Iterator[str]:
+    yield from (f"{prefix}{name} is missing" for name in fields if name not in table)
+    for name, value in table.items():
+        if name not in fields:
+            yield f"{prefix}{name} is unknown"
+        elif not _fits(value, fields[name]):
+            yield f"{prefix}{name} is {value!r}, expected {_EXPECTED[fields[name]]}"
+
+
+_EXPECTED = {
+    "str": "text",
+    "bool": "true or false",
+    "int": "a positive whole number",
+    "float": "a positive number",
+    "Rates": "a table of rates",
+    "tuple[Level, ...]": "an array of tables",
+}
+
+
+def _fits(value: object, kind: str) -> bool:
+    match kind:
+        case "str":
+            return isinstance(value, str)
+        case "bool":
+            return isinstance(value, bool)
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool) and value > 0
+        case "float":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+        case "Rates":
+            return isinstance(value, dict)
+        case _:
+            return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _hierarchy_faults(levels: list[dict[str, float]]) -> Iterator[str]:
+    sizes = [level["bytes"] for level in levels]
+    if not sizes or sizes[-1] != float("inf"):
+        yield "the last of levels must have bytes = inf"
+    if any(inner >= outer for inner, outer in pairwise(sizes)):
+        yield "levels must grow in bytes"
+    for number, level in enumerate(levels):
+        if level["bandwidth_all"] < level["bandwidth"]:
+            yield f"levels[{number}].bandwidth_all is below its bandwidth"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from ilang_eq.errors import OptionError
+from ilang_eq.extract import machine
+from ilang_eq.extract.machine import available_cores, detect, load, names
+
+TEXT = (Path(machine.__file__).parent / "machines" / "generic_x86_64.toml").read_text()
+
+
+def test_the_shipped_machines() -> None:
+    assert names() == ("generic_arm64", "generic_x86_64", "x86_64_avx512")
+    for name in names():
+        described = load(name)
+        assert described.name == name
+        assert described.levels[0].name == "L1"
+        assert math.isinf(described.levels[-1].bytes)
+        assert described.lanes == described.vector_bits // 32
+        assert described.vector.fma > described.scalar.fma
+
+
+@pytest.mark.parametrize(
+    ("architecture", "cpuinfo", "expected"),
+    [
+        ("aarch64", "Features : fp asimd", "generic_arm64"),
+        ("arm64", None, "generic_arm64"),
+        ("x86_64", "flags\t\t: fpu avx2 fma", "generic_x86_64"),
+        ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl", "x86_64_avx512"),
+        ("AMD64", None, "generic_x86_64"),
+        ("riscv64", None, "generic_x86_64"),
+    ],
+)
+def test_detect_goes_by_the_processor(
+    architecture: str, cpuinfo: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cpuinfo is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{cpuinfo}\n")
+    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine.platform, "machine", lambda: architecture)
+    found = detect()
+    assert found.name == expected
+    assert found.cores == available_cores()
+
+
+def test_a_description_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT.replace('name = "generic_x86_64"', 'name = "mine"'))
+    assert load(path).name == load(str(path)).name == "mine"
+
+
+def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no machine description 'pentium'") as raised:
+        load("pentium")
+    assert raised.value.legal == names()
+    with pytest.raises(OptionError):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("cores = 8", "", "cores is missing"),
+        ("cores = 8", "cores = 0", "cores is 0, expected a positive whole number"),
+        ("cores = 8", "cores = true", "cores is True"),
+        ("cores = 8", "cores = 8\nsockets = 1", "sockets is unknown"),
+        ("clock_ghz = 3.2", 'clock_ghz = "fast"', "clock_ghz is 'fast', expected a positive number"),
+        ("fma = 6.4", "", "scalar.fma is missing"),
+        ("fma = 6.4", "fma = -1.0", r"scalar.fma is -1.0"),
+        ("shared = true", 'shared = "yes"', r"levels\[2\].shared is 'yes', expected true or false"),
+        ("bytes = inf", "bytes = 1e9", "must have bytes = inf"),
+        ("bytes = 524288", "bytes = 16384", "must grow in bytes"),
+        ("bandwidth_all = 40.0", "bandwidth_all = 1.0", r"levels\[3\].bandwidth_all is below"),
+        ("cores = 8", "cores = ", "is not TOML"),
+        ("[vector]", "vector = 1\n[other]", "vector is 1, expected a table of rates"),
+        ("[[levels]]", "[[level]]", "levels is missing"),
+    ],
+)
+def test_a_faulty_description_is_refused(old: str, new: str, fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "faulty.toml"
+    assert old in TEXT
+    path.write_text(TEXT.replace(old, new))
+    with pytest.raises(OptionError, match=fault):
+        load(path)
+
+
+def test_every_fault_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(TEXT.replace("cores = 8", "cores = 0").replace("exp = 1.7", ""))
+    with pytest.raises(OptionError, match=r"cores is 0.*vector.exp is missing"):
+        load(path)
