@@ -28,6 +28,7 @@ from ilang_eq.rewrites.combinators import (
 )
 from ilang_eq.rewrites.engine import Cell, Engine, Limits
 from ilang_eq.rewrites.rules import Rule, RuleSet
+from tests import conformance_cases
 from tests.rewrites.free_functions import IDENTITY, alike, free
 
 LAWS = TABLE + IDENTITIES + SWAPS + DUPLICATING
@@ -140,7 +141,7 @@ def test_a_rule_unites_where_its_guard_holds_and_only_equals(law: Law) -> None:
 
 
 @given(components(max_leaves=6), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_all_laws_together_keep_the_meaning(component: Component, rng: random.Random) -> None:
     engine = new_engine()
     engine.add_rules(COMBINATOR_LAWS + COMBINATOR_LAWS_DUPLICATING)
@@ -188,9 +189,18 @@ class Members:
 
 
 @given(components(max_leaves=10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_wiring_by_rule_is_wiring(component: Component) -> None:
     assert wire_by_rules(component) == wire(component)
+
+
+@pytest.mark.parametrize("name", ["combinators.json", "disagreements.json"])
+def test_wiring_by_rule_on_the_conformance_trees(name: str) -> None:
+    trees = [case["tree"] for case in conformance_cases.cases(name) if case.get("topic") != "zero-split-factor"]
+    assert trees
+    for tree in trees:
+        component = conformance_cases.component(tree)
+        assert wire_by_rules(component) == wire(component), str(component)
 
 
 def test_wiring_by_rule_keeps_schedules_and_repeated_expressions_apart() -> None:
@@ -247,7 +257,7 @@ def test_not_equal_by_laws(a: Component, b: Component) -> None:
 
 
 @given(components(max_leaves=4), components(max_leaves=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_wiring_decides_equality(a: Component, b: Component) -> None:
     assert equal_by_laws(a, b, WIRING) == (terms(a) == terms(b))
 
