@@ -8,6 +8,7 @@ engine then raises ``RuleError`` and must be dropped.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ _REPORTED_SECOND = 1000.0
 class Limits:
     """When to stop a run: rows in the watched tables, seconds of wall clock, iterations."""
 
-    nodes: int = 100_000
+    nodes: int = 20_000
     seconds: float = 10.0
     iterations: int = 1_000
 
@@ -94,35 +95,39 @@ class Engine:
         self.execute(f"(ruleset {name})")
 
     def run(self, ruleset: str, limits: Limits, analysis: str | None = None) -> Run:
-        """Run ``ruleset`` one iteration at a time until nothing changes or a limit is passed.
+        """Run ``ruleset`` one iteration at a time, at least once, until nothing changes or a limit is passed.
 
         Args:
-            analysis: a ruleset to saturate before every iteration and after the last.
+            analysis: a ruleset to saturate before the first iteration and after each.
 
         Raises:
             RuleError: a merge or an action panics.
         """
         start = time.perf_counter()
         tally = _Tally()
-        stop: StopReason = "iterations"
+        stop: StopReason | None = None
         done = 0
-        while done < limits.iterations:
-            self._saturate(analysis, tally)
+        self.saturate(analysis)
+        while stop is None:
             changed = self._step(f"(run-schedule (run {ruleset}))", tally)
+            self.saturate(analysis)
             done += 1
             if not changed:
                 stop = "saturated"
-                break
-            if self.size() > limits.nodes:
+            elif self.size() > limits.nodes:
                 stop = "nodes"
-                break
-            if time.perf_counter() - start > limits.seconds:
+            elif time.perf_counter() - start > limits.seconds:
                 stop = "time"
-                break
-        self._saturate(analysis, tally)
+            elif done >= limits.iterations:
+                stop = "iterations"
         matches = {name: tally.matches[name] for name in self._rules if name in tally.matches}
         spent = {name: tally.seconds[name] for name in self._rules if name in tally.seconds}
         return Run(stop, done, time.perf_counter() - start, matches, spent)
+
+    def saturate(self, ruleset: str | None) -> None:
+        """Run ``ruleset`` until nothing changes, without limits: for analyses, which what follows needs complete."""
+        if ruleset is not None:
+            self._run(f"(run-schedule (saturate (run {ruleset})))", "run")
 
     def sizes(self) -> dict[str, int]:
         """Rows in each table."""
@@ -137,10 +142,6 @@ class Engine:
         """The rows of some tables, inputs first, then the output (relations have none); subsumed rows are left out."""
         frozen = self._egraph.freeze().functions
         return {name: list(self._rows(frozen[name])) for name in names}
-
-    def _saturate(self, ruleset: str | None, tally: _Tally) -> None:
-        if ruleset is not None:
-            self._step(f"(run-schedule (saturate (run {ruleset})))", tally)
 
     def _step(self, schedule: str, tally: _Tally) -> bool:
         (output,) = self._run(schedule, "run")
@@ -200,7 +201,7 @@ class Engine:
                 yield tuple(read(value) for read, value in zip(readers, values, strict=True))
 
     def _reader(self, sort: str) -> Callable[[Any], Cell]:
-        """What turns a value of ``sort`` into Python; an e-class stays as it is. Containers repeat, so they are kept."""
+        """What turns a value of ``sort`` into Python; an e-class stays as it is. Containers repeat: keep them."""
         simple: dict[str, Callable[[Any], Cell]] = {
             "i64": self._egraph.value_to_i64,
             "f64": self._egraph.value_to_f64,
@@ -223,25 +224,31 @@ def _load_egglog() -> ModuleType:
     return egglog.bindings
 
 
+_TOKEN = re.compile(r'"[^"]*"|;[^\n]*|[()]|[^\s()";]+|"')
+
+
 def split_commands(text: str) -> list[str]:
-    """The top-level s-expressions of an egglog text, comments left out."""
+    """The top-level s-expressions of an egglog text, comments between them left out.
+
+    Raises:
+        RuleError: parentheses or quotes do not match, or something stands outside them.
+    """
     commands: list[str] = []
     depth = start = 0
-    quoted = comment = False
-    for at, char in enumerate(text):
-        if comment:
-            comment = char != "\n"
-        elif quoted:
-            quoted = char != '"'
-        elif char == ";":
-            comment = True
-        elif char == '"':
-            quoted = True
-        elif char == "(":
-            start = at if depth == 0 else start
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth == 0:
-                commands.append(text[start : at + 1])
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "(":
+                start = token.start() if depth == 0 else start
+                depth += 1
+            case ")" if depth == 1:
+                commands.append(text[start : token.end()])
+                depth = 0
+            case ")" if depth > 1:
+                depth -= 1
+            case symbol if symbol in (")", '"') or (depth == 0 and not symbol.startswith(";")):
+                raise RuleError(f"egglog text has a stray {symbol} at offset {token.start()}")
+            case _:
+                pass
+    if depth:
+        raise RuleError(f"egglog text ends inside the command at offset {start}")
     return commands

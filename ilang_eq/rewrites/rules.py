@@ -50,7 +50,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """A named, ordered set of rules. ``+`` joins two, ``-`` drops a rule, a phase or a set; ``in`` takes any of them."""
+    """A named, ordered set of rules. ``+`` joins two, ``-`` drops a rule, a phase or a set; ``in`` finds a rule."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -99,7 +99,7 @@ class RuleSet:
         """A digest of what the rules say, whatever the set is called."""
         digest = hashlib.sha256()
         for rule in self.rules:
-            digest.update("\0".join((rule.name, rule.phase, rule.tier, rule.text, "")).encode())
+            digest.update(f"{rule.name}\0{rule.phase}\0{rule.tier}\0{rule.text}\0".encode())
         return digest.hexdigest()
 
     def _named(self, name: str) -> frozenset[str]:

@@ -1,0 +1,45 @@
+"""The rule sets by name. Every rule is a set of its own too."""
+
+from __future__ import annotations
+
+from ilang_eq.errors import RuleError
+from ilang_eq.rewrites import algebra, online, schedule
+from ilang_eq.rewrites.rules import RuleSet
+
+_ALGEBRA = algebra.EXACT + algebra.REASSOCIATING
+_SCHEDULE = schedule.NESTS + schedule.STAGING
+_ONLINE = online.FORMS + online.REPAIRS
+
+default = RuleSet("default", _ALGEBRA + _SCHEDULE + _ONLINE)
+"""What ``optimize`` uses: the exact and reassociating algebra, split and interchange, staging, online reductions."""
+
+_SETS = {
+    rules.name: rules
+    for rules in (
+        default,
+        RuleSet("none", ()),
+        RuleSet("all", _ALGEBRA + algebra.RISKY + _SCHEDULE + _ONLINE),
+        RuleSet("algebra", _ALGEBRA),
+        RuleSet("exact", algebra.EXACT),
+        RuleSet("reassociating", algebra.REASSOCIATING),
+        RuleSet("risky", algebra.RISKY),
+        RuleSet("schedule", _SCHEDULE),
+        RuleSet("online", _ONLINE),
+    )
+}
+
+_RULES = {rule.name: RuleSet(rule.name, (rule,)) for rules in _SETS.values() for rule in rules}
+
+
+def rule_set(rules: RuleSet | str) -> RuleSet:
+    """The rule set of that name, or of that one rule; a rule set is itself.
+
+    Raises:
+        RuleError: nothing has that name.
+    """
+    if isinstance(rules, RuleSet):
+        return rules
+    found = _SETS.get(rules) or _RULES.get(rules)
+    if found is None:
+        raise RuleError(f"no rule set {rules!r}", legal=(*_SETS, *_RULES))
+    return found
