@@ -1,0 +1,99 @@
+"""How often each loop of a kernel runs, on average, at given extents.
+
+before →  for i step 16 < n: for i' step 1 < min(16, n - i)          with n = 40
+after  →  i: 3 trips;  i': 40/3 trips, because its lengths are 16, 16 and 8
+
+Comments and declarations are gone; what is left is what costs time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
+
+Lengths = tuple[tuple[int, float], ...]
+"""The lengths that a part of an axis takes, each with its share of all occurrences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that runs ``trips`` times on average each time it is reached.
+
+    ``width`` is the constant number of its iterations but for a tail; None if an extent decides.
+    """
+
+    variable: str
+    step: int
+    trips: float
+    width: int | None
+    parallel: bool
+    body: tuple[Node, ...]
+
+
+Node = Loop | Assign | Accumulate
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What one iteration of a loop covers of its axis."""
+
+    step: int
+    lengths: Lengths
+
+
+def evaluate(
+    statements: Sequence[Statement], extents: Mapping[tuple[int, int], int], around: Mapping[str, _Blocks] | None = None
+) -> tuple[Node, ...]:
+    """``statements`` at ``extents``, which gives dimension d of input n under the key (n, d)."""
+    outer = around or {}
+    nodes: list[Node] = []
+    for statement in statements:
+        match statement:
+            case For():
+                nodes.append(_loop(statement, extents, outer))
+            case Assign() | Accumulate():
+                nodes.append(statement)
+            case Comment() | Declare():
+                pass
+            case other:
+                assert_never(other)
+    return tuple(nodes)
+
+
+def _loop(loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks]) -> Loop:
+    lengths = _lengths(loop, extents[loop.extent.input, loop.extent.dim], outer)
+    trips = sum(share * -(-length // loop.step) for length, share in lengths)
+    width = None if loop.limit is None else -(-loop.limit // loop.step)
+    inside = {**outer, loop.variable: _Blocks(loop.step, _blocks(lengths, loop.step))}
+    body = evaluate(loop.body, extents, inside)
+    return Loop(loop.variable, loop.step, trips, width, loop.parallel, body)
+
+
+def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
+    """What there is for ``loop`` to cover: a block of the finest loop around it that is coarser than it is."""
+    if loop.limit is None:
+        return ((extent, 1.0),)
+    coarser = [outer[v] for v in loop.outer if outer[v].step >= loop.limit]
+    around = min(coarser, key=lambda blocks: blocks.step).lengths if coarser else ((extent, 1.0),)
+    return _merged((min(length, loop.limit), share) for length, share in around)
+
+
+def _blocks(lengths: Lengths, step: int) -> Lengths:
+    """The blocks of ``step`` that ``lengths`` fall into, last ones shorter."""
+    counts = [(length, share, -(-length // step)) for length, share in lengths]
+    total = sum(share * count for _, share, count in counts)
+    if not total:
+        return ((0, 1.0),)
+    whole = [(step, share * (count - 1) / total) for _, share, count in counts if count > 1]
+    last = [(length - (count - 1) * step, share / total) for length, share, count in counts if count]
+    return _merged([*whole, *last])
+
+
+def _merged(pairs: Iterable[tuple[int, float]]) -> Lengths:
+    shares: dict[int, float] = {}
+    for length, share in pairs:
+        shares[length] = shares.get(length, 0.0) + share
+    return tuple(shares.items())

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.lower.ir import Assign, Constant, Extent, For, Load, Statement
+
+N = Extent(0, 0)
+BODY = (Assign(Load("x", ()), Constant(0.0)),)
+
+
+def nest(factors: tuple[int, ...]) -> For:
+    """A loop per level of an axis split by ``factors``."""
+    steps = [1]
+    for factor in reversed(factors):
+        steps.insert(0, steps[0] * factor)
+    names = tuple("i" + "'" * n for n in range(len(steps)))
+    body: tuple[Statement, ...] = BODY
+    for n in reversed(range(len(steps))):
+        body = (For(names[n], N, steps[n], steps[n - 1] if n else None, names[:n], body),)
+    (loop,) = body
+    assert isinstance(loop, For)
+    return loop
+
+
+def count(loop: For, extent: int, values: dict[str, int]) -> list[int]:
+    """Total iterations of each level, by running the loops."""
+    end = extent - sum(values[v] for v in loop.outer)
+    bound = end if loop.limit is None else min(loop.limit, end)
+    offsets = range(0, max(bound, 0), loop.step)
+    inner = [count(s, extent, {**values, loop.variable: o}) for o in offsets for s in loop.body if isinstance(s, For)]
+    return [len(offsets), *(sum(level) for level in itertools.zip_longest(*inner, fillvalue=0))]
+
+
+@given(st.integers(1, 80), st.lists(st.integers(1, 7), max_size=2))
+def test_average_trips_times_outer_trips_is_the_exact_count(extent: int, factors: list[int]) -> None:
+    loop = nest(tuple(factors))
+    expected = count(loop, extent, {})
+    (node,) = evaluate([loop], {(0, 0): extent})
+    total = 1.0
+    for level in expected:
+        assert isinstance(node, Loop)
+        total *= node.trips
+        assert total == pytest.approx(level)
+        (node,) = node.body
+    assert not isinstance(node, Loop)
+
+
+def test_the_example() -> None:
+    (tile,) = evaluate([nest((16,))], {(0, 0): 40})
+    assert isinstance(tile, Loop)
+    (element,) = tile.body
+    assert isinstance(element, Loop)
+    assert (tile.trips, tile.width) == (3, None)
+    assert (element.trips, element.width) == (pytest.approx(40 / 3), 16)
+
+
+def test_nothing_to_do_is_no_trips() -> None:
+    (tile,) = evaluate([nest((4,))], {(0, 0): 0})
+    assert isinstance(tile, Loop)
+    assert tile.trips == 0
