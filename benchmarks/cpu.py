@@ -62,7 +62,11 @@ def workloads() -> list[Workload]:
     return [
         Workload("matmul", matmul, ((1024, 1024),) * 2, np.matmul, lambda t: {"eager": t.matmul}),
         Workload(
-            "softmax", softmax_component(), ((4096, 4096),), numpy_softmax, lambda t: {"eager": lambda x: t.softmax(x, 1)}
+            "softmax",
+            softmax_component(),
+            ((4096, 4096),),
+            numpy_softmax,
+            lambda t: {"eager": lambda x: t.softmax(x, 1)},
         ),
         Workload(
             "attention",

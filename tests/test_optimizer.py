@@ -1,0 +1,183 @@
+"""What the search finds without being told, and that it says so in 𝚒 text."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ilang_eq
+from ilang_eq import Component, I, i, optimize
+from ilang_eq.lang.graph import Graph, Value
+from ilang_eq.lang.wiring import wire
+from ilang_eq.optimized import Optimized
+from ilang_eq.rewrites import default
+
+SCORES = i("ik*jk~ijk") >> i("+ijk~ij")
+SOFTMAX = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+ATTENTION = SCORES >> SOFTMAX >> i("ij*jk~ikj") >> i("+ikj~ik")
+MATMUL = i("ik*kj~ijk") >> i("+ijk~ij")
+SQUARES = i("ij*ij~ij") >> i("+ij~i")
+
+
+@pytest.fixture(scope="module")
+def attention() -> Optimized:
+    return optimize(ATTENTION, [(2048, 64)] * 3, threads=2)
+
+
+def agrees(best: Optimized, component: Component, *shapes: tuple[int, ...]) -> None:
+    """The found kernel computes the component, at shapes other than those it was found for."""
+    rng = np.random.default_rng(0)
+    arrays = [np.asarray(rng.standard_normal(shape), np.float32) for shape in shapes]
+    right = component.interpret(*arrays)
+    np.testing.assert_allclose(best(*arrays), right, rtol=1e-4, atol=1e-4 * float(np.abs(right).max()))
+
+
+def reads(graph: Graph, node: int) -> set[int]:
+    """Everything ``node`` depends on."""
+    direct = {s.node for s in graph.nodes[node].operands if isinstance(s, Value)}
+    return direct | {deep for n in direct for deep in reads(graph, n)}
+
+
+def test_attention_becomes_flash_attention(attention: Optimized) -> None:
+    plan = attention.plan([(2048, 64), (1024, 64), (1024, 32)])
+    assert plan.kernels == 1
+    assert not any({2048, 1024} <= set(dims) for dims in plan.buffers)
+    assert any(c.kind == "max-shift" for c in plan.corrections)
+    agrees(attention, ATTENTION, (37, 9), (41, 9), (41, 5))
+
+
+def test_attention_divides_after_the_second_product(attention: Optimized) -> None:
+    graph = wire(attention.component)
+    divisions = [n for n, node in enumerate(graph.nodes) if node.expr.op == "div"]
+    assert len(divisions) == 1
+    assert graph.outputs == (Value(divisions[0]),)
+
+
+def test_without_the_deferral_rule_the_division_stays_inside() -> None:
+    best = optimize(ATTENTION, [(2048, 64)] * 3, threads=2, rules=default - "defer-division")
+    graph = wire(best.component)
+    assert any(
+        graph.nodes[n].expr.op == "div"
+        for out in graph.outputs
+        if isinstance(out, Value)
+        for n in reads(graph, out.node)
+    )
+    agrees(best, ATTENTION, (37, 9), (41, 9), (41, 5))
+
+
+def test_the_text_alone_reproduces_the_kernel(attention: Optimized) -> None:
+    again = eval(str(attention), {"i": i, "I": I})
+    assert again == attention.component
+    assert again.compile().source == attention.source
+
+
+def test_renaming_axes_changes_nothing() -> None:
+    renamed = (i("qd*sd~qsd") >> i("+abc~ab") >> SOFTMAX >> i("xy*yz~xzy")) >> i("+ikj~ik")
+    first, second = (optimize(c, [(512, 64)] * 3, threads=2) for c in (ATTENTION, renamed))
+    assert str(first) == str(second)
+    assert (first.report.nodes, first.report.facts) == (second.report.nodes, second.report.facts)
+
+
+def test_the_same_inputs_give_the_same_result(attention: Optimized) -> None:
+    again = optimize(ATTENTION, [(2048, 64)] * 3, threads=2)
+    assert [str(s) for s in again.schedules] == [str(s) for s in attention.schedules]
+
+
+def test_candidates_are_distinct_and_sorted(attention: Optimized) -> None:
+    found = attention.candidates(5)
+    assert len({str(s) for s in found}) == len(found) >= 3
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(found))
+    assert found[0].component == attention.component
+
+
+def test_a_users_schedule_competes() -> None:
+    scheduled = i("ik*kj~ijk|i:4|iki'j") >> i("+ijk~ij|i:4|iki'j0")
+    best = optimize(scheduled, [(64, 64)] * 2, threads=1)
+    assert any(s.component == scheduled for s in best.schedules)
+    assert best.cost <= best.baseline_cost
+
+
+def test_fused_mlp_layer() -> None:
+    layer = MATMUL >> i("ij+j~ij") >> i("0>ij~ij")
+    best = optimize(layer, [(256, 1024), (1024, 1024), (1024,)], threads=2)
+    assert best.plan().kernels == 1
+    agrees(best, layer, (7, 9), (9, 11), (11,))
+
+
+def test_rms_norm_is_folded_into_the_product() -> None:
+    norm = (I & ((I & I) >> SQUARES >> i("i*0.001~i") >> i("i^0.5~i"))) >> i("ij/i~ij") >> MATMUL
+    best = optimize(norm, [(1024, 1024), (1024, 1024)], threads=2)
+    graph = wire(best.component)
+    products = [n for n, node in enumerate(graph.nodes) if len(node.expr.axes) == 3]
+    assert products
+    assert not any(graph.nodes[d].expr.op == "div" for n in products for d in reads(graph, n))
+    agrees(best, norm, (7, 9), (9, 11))
+
+
+def test_layer_norm_in_one_pass_over_memory() -> None:
+    mean = i("+ij~i") >> i("i*0.000244140625~i")
+    centred = (I & mean) >> i("ij-i~ij")
+    deviation = (I & I) >> SQUARES >> i("i*0.000244140625~i") >> i("i+1e-5~i") >> i("i^0.5~i")
+    norm = centred >> (I & deviation) >> i("ij/i~ij")
+    best = optimize(norm, [(4096, 4096)], threads=2)
+    plan = best.plan([(512, 256)])
+    assert plan.kernels == 1
+    assert not any({512, 256} <= set(dims) for dims in plan.buffers)
+    agrees(best, norm, (7, 33))
+
+
+def test_a_matrix_chain_in_the_cheaper_order() -> None:
+    chain = MATMUL >> MATMUL >> MATMUL
+    shapes = [(8, 512), (512, 8), (8, 512), (512, 8)]
+    best = optimize(chain, shapes, threads=1)
+    assert max(int(np.prod(dims)) for dims in best.plan(shapes).buffers) <= 8 * 512
+    agrees(best, chain, (3, 17), (17, 3), (3, 17), (17, 3))
+
+
+def test_products_with_a_vector_go_right_to_left() -> None:
+    chain = MATMUL >> MATMUL >> MATMUL >> i("ij*j~ij") >> i("+ij~i")
+    shapes = [(512, 512)] * 4 + [(512,)]
+    best = optimize(chain, shapes, threads=1)
+    assert max((int(np.prod(dims)) for dims in best.plan(shapes).buffers), default=0) <= 512
+    agrees(best, chain, (5, 7), (7, 6), (6, 4), (4, 3), (3,))
+
+
+def test_softmax_of_long_rows_is_one_online_pass_and_a_write() -> None:
+    best = optimize(SOFTMAX, [(64, 1 << 22)], threads=2)
+    plan = best.plan([(64, 1 << 22)])
+    assert plan.kernels == 1
+    assert [c.kind for c in plan.corrections] == ["max-shift"]
+    assert not any(1 << 22 in dims for dims in plan.buffers)
+    agrees(best, SOFTMAX, (7, 33))
+
+
+def test_log_sum_exp_is_online() -> None:
+    weights = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij")
+    log_sum_exp = ((weights >> i("+ij~i") >> i("$i~i")) & i(">ij~i")) >> i("i+i~i")
+    best = optimize(log_sum_exp, [(64, 1 << 22)], threads=2)
+    plan = best.plan([(64, 1 << 22)])
+    assert plan.kernels == 1
+    assert [c.kind for c in plan.corrections] == ["max-shift"]
+    assert not any(1 << 22 in dims for dims in plan.buffers)
+    agrees(best, log_sum_exp, (7, 33))
+
+
+def test_without_shapes_nominal_extents_serve() -> None:
+    best = optimize(MATMUL, threads=1)
+    agrees(best, MATMUL, (5, 7), (7, 3))
+
+
+def test_limits_are_reported() -> None:
+    assert optimize(MATMUL, threads=1).report.stop_reason == "saturated"
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    heavy = "egglog", "torch", "cupy", "networkx", "matplotlib"
+    code = f"import sys, ilang_eq; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    assert ilang_eq.__doc__
