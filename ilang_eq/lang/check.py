@@ -19,6 +19,9 @@ MAX_TILE = 2**31 - 1
 MAX_LEVELS = 32
 """The most factors of one axis: more than MAX_TILE leaves room for, unless they are ones."""
 
+MAX_ITEMS = 26 * (MAX_LEVELS + 1) + 3
+"""The most items of an order: every loop of every axis, both operands and '!'."""
+
 
 @dataclass(frozen=True, slots=True)
 class Positions:

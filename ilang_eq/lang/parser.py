@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ilang_eq.errors import CheckError, ParseError
-from ilang_eq.lang.check import MAX_TILE, Positions, check
+from ilang_eq.lang.check import MAX_ITEMS, MAX_TILE, Positions, check
 from ilang_eq.lang.expr import Access, Expr, Init, Literal, Loop, Operand, OrderItem, Stage
 from ilang_eq.lang.ops import BY_SYMBOL
 
@@ -189,6 +189,8 @@ class _Reader:
             item = self.item()
             if not isinstance(item, Loop) and item in items:
                 self.fail(f"the order lists {item} twice", "each digit and '!' at most once", position=spot)
+            if len(items) == MAX_ITEMS:
+                self.fail("the order has more items than any expression has loops", "each loop once", position=spot)
             items.append(item)
             spots.append(spot)
         return tuple(spots), tuple(items)
