@@ -25,7 +25,9 @@ from ilang_eq.lang.parser import parse
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ilang_eq.c.kernel import CKernel
     from ilang_eq.lang.ops import Array
+    from ilang_eq.lower.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -102,13 +104,13 @@ class Component:
         results = interpret(wire(self), arrays)
         return results[0] if len(results) == 1 else results
 
-    def plan(self, shapes: Sequence[tuple[int, ...]] | None = None):
+    def plan(self, shapes: Sequence[tuple[int, ...]] | None = None) -> Plan:
         """What lowering makes of this component: kernels, buffers and corrections (``lower/plan.py``)."""
         from ilang_eq.lower.plan import plan_of
 
         return plan_of(self, shapes)
 
-    def compile(self, target: str = "c", threads: int | None = None):
+    def compile(self, target: str = "c", threads: int | None = None) -> CKernel:
         """A callable kernel for this component as scheduled (``backends.py``)."""
         from ilang_eq.backends import compile_component
 

@@ -6,7 +6,8 @@
     split    = letter ":" digits {":" digits}     item    = letter {"'"} | digit | "!"
 
 ASCII white space may stand between tokens. An op is the longest symbol that fits; a pattern, a symbol and a number
-hold no white space. ``-2~.`` negates 2, in ``-2*i~i`` the sign belongs to the number.
+hold no white space. ``-2~.`` negates 2, in ``-2*i~i`` the sign belongs to the number; ``-0`` is 0, because equal
+numbers must mean the same.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class _Reader:
     def operand(self) -> Operand:
         """A pattern or a number."""
         number = self.take(_NUMBER)
-        return Access(self.pattern(_OPERAND)) if number is None else Literal(float(number))
+        return Access(self.pattern(_OPERAND)) if number is None else Literal(float(number) + 0.0)
 
     def pattern(self, expected: str) -> str:
         """Axis letters, or nothing for ``.``."""
@@ -212,4 +213,4 @@ class _Reader:
 
 def _negated(operand: Operand) -> Operand:
     """The number without the sign that turned out to be the op."""
-    return Literal(-operand.value) if isinstance(operand, Literal) else operand
+    return Literal(abs(operand.value)) if isinstance(operand, Literal) else operand

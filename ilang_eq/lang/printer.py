@@ -37,5 +37,5 @@ def print_operand(operand: Operand) -> str:
 
 def print_number(value: float) -> str:
     """The shortest decimal that reads back as ``value``."""
-    digits, e, exponent = repr(float(value)).partition("e")
+    digits, e, exponent = repr(float(value) + 0.0).partition("e")
     return digits.removesuffix(".0") + (f"e{int(exponent)}" if e else "")

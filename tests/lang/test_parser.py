@@ -80,6 +80,7 @@ i, j, ij, dot = Access("i"), Access("j"), Access("ij"), Access("")
         ("2^.~.", "pow", (Literal(2.0), dot), "2^.~."),
         ("!!2~.", "not", (Literal(2.0),), "!!2~."),
         ("i+0.1~i", "add", (i, Literal(0.1)), "i+0.1~i"),
+        ("i/-0~i", "div", (i, Literal(0.0)), "i/0~i"),
         ("007*i~i", "mul", (Literal(7.0), i), "7*i~i"),
     ],
 )
