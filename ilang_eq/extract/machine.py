@@ -72,6 +72,7 @@ class Machine:
         name: of the description.
         cores: threads that run at once.
         vector_bits: width of a vector as compiled code uses them.
+        vector_registers: how many vectors the register file names.
         clock_ghz: sustained clock.
         issue_width: instructions per cycle, scalar or vector.
         chain_cycles: from one accumulation to the next that needs its result.
@@ -84,6 +85,7 @@ class Machine:
     name: str
     cores: int
     vector_bits: int
+    vector_registers: int
     clock_ghz: float
     issue_width: float
     chain_cycles: float

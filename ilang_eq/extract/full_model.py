@@ -1,0 +1,105 @@
+"""The full cost model: what a lowered program takes on a machine, in closed form.
+
+Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
+the memory hierarchy (``footprint``), all of which overlap. Nests of a kernel follow each other.
+
+The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from ilang_eq.extract.footprint import Extents, Region, bytes_of, regions
+from ilang_eq.extract.issue import issue_time
+from ilang_eq.extract.machine import Level, Machine
+from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.lower.ir import Kernel, Program
+
+_NS = 1e-9
+_US = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a program is expected to take.
+
+    Args:
+        seconds: in all.
+        terms: what it is made of, as ("kernel: part", seconds); parts of a kernel overlap, so they add up to more.
+    """
+
+    seconds: float
+    terms: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _NestCost:
+    """Seconds of one outermost statement; ``parts`` overlap, ``overhead`` does not."""
+
+    parts: tuple[tuple[str, float], ...]
+    overhead: float
+
+    @property
+    def seconds(self) -> float:
+        """The slowest part, and the overhead."""
+        return max(seconds for _, seconds in self.parts) + self.overhead
+
+
+def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
+    """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads."""
+    whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
+    seconds = 0.0
+    terms: list[tuple[str, float]] = []
+    for kernel in program.kernels:
+        nests = _kernel(kernel, program, extents, machine, threads, whole)
+        launch = machine.kernel_us * _US
+        seconds += launch + sum(nest.seconds for nest in nests)
+        terms += _terms(kernel.name, nests, launch)
+    return Cost(seconds, tuple(terms))
+
+
+def _kernel(
+    kernel: Kernel, program: Program, extents: Extents, machine: Machine, threads: int, whole: float
+) -> list[_NestCost]:
+    """The outermost statements of ``kernel``, in a program whose buffers take ``whole`` bytes."""
+    nodes = evaluate(kernel.body, extents)
+    places = iter(regions(nodes, program.buffers, extents))
+    costs = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            costs.append(_nest(node, next(places), machine, threads, whole))
+    loose = tuple(node for node in nodes if not isinstance(node, Loop))
+    if loose:
+        costs.append(_NestCost((("issue", issue_time(loose, machine) * _NS),), 0.0))
+    return costs
+
+
+def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: float) -> _NestCost:
+    used = min(threads, max(1, ceil(loop.trips))) if loop.parallel else 1
+    share = ceil(loop.trips / used) / loop.trips if used > 1 else 1.0
+    parts = [("issue", issue_time((loop,), machine) * share * _NS)]
+    for inner, outer in pairwise(machine.levels):
+        fetched = 0.0 if whole <= inner.bytes else region.fetched(inner.bytes)
+        parts.append((outer.name, _transfer(fetched, share, outer) * _NS))
+    return _NestCost(tuple(parts), machine.fork_join_us * _US if used > 1 else 0.0)
+
+
+def _transfer(amount: float, share: float, level: Level) -> float:
+    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
+    alone = amount * share / level.bandwidth
+    return max(alone, amount / level.bandwidth_all) if level.shared else alone
+
+
+def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[str, float]]:
+    """The parts of a kernel, summed over its nests."""
+    total: dict[str, float] = {}
+    overhead = launch
+    for nest in nests:
+        overhead += nest.overhead
+        for part, seconds in nest.parts:
+            total[part] = total.get(part, 0.0) + seconds
+    return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

@@ -1,0 +1,255 @@
+"""Time to run the loop-free statements at the bottom of a nest, from the first-level cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import log2
+from typing import Literal as Choice
+from typing import assert_never
+
+from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.stack import Mask, Stack
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
+
+GATHER_SLOTS = 2.0
+"""Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
+LONG = 64
+"""Iterations from which a reduction is spread over ``CHAINS`` independent accumulators."""
+CHAINS = 4
+SCRATCH = 4
+"""Vector registers that are not free to hold accumulators."""
+_SIZE = 4
+
+RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]
+
+RATE_OF: dict[str, RateName] = {
+    "add": "add",
+    "sub": "add",
+    "mul": "mul",
+    "div": "div",
+    "max": "max",
+    "min": "max",
+    "exp": "exp",
+    "ln": "ln",
+    "log": "ln",
+    "pow": "pow",
+    "shift_factor": "exp",
+}
+"""The rate that each op runs at; those not here run as comparisons do."""
+
+Statements = Sequence[Assign | Accumulate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A value: the loops it moves with, and whether an addition can absorb its multiplication."""
+
+    mask: Mask
+    product: bool = False
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Demands on the core, for all executions. ``lanes`` innermost iterations go at a time."""
+
+    stack: Stack
+    machine: Machine
+    lanes: int
+    slots: float = 0.0
+    busy: float = 0.0
+    bytes: float = 0.0
+    chain: float = 0.0
+    terms: dict[Load, _Term] = field(default_factory=dict)
+
+    def nanoseconds(self) -> float:
+        """The highest ceiling."""
+        slot_rate = self.machine.issue_width * self.machine.clock_ghz
+        return max(self.slots / slot_rate, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
+
+    def width(self, mask: Mask) -> int:
+        """Elements at a time of a term that moves with ``mask``."""
+        return self.lanes if mask & self.stack.innermost else 1
+
+    def operate(self, rate: RateName, mask: Mask, times: float) -> None:
+        """Charge ``times`` scalar operations on a term that moves with ``mask``."""
+        width = self.width(mask)
+        rates = self.machine.vector if width > 1 else self.machine.scalar
+        self.slots += times / width
+        self.busy += times / getattr(rates, rate)
+
+    def move(self, place: Load, mask: Mask, times: float) -> None:
+        """Charge ``times`` elements between registers and the first-level cache."""
+        width = self.width(mask)
+        apart = width > 1 and not _next_to_each_other(place, self.stack)
+        self.slots += times * GATHER_SLOTS if apart else times / width
+        self.bytes += times * _SIZE
+
+
+def leaf_time(statements: Statements, stack: Stack, machine: Machine) -> float:
+    """Nanoseconds for every execution of ``statements`` under ``stack``, by the better of vectors and scalars."""
+    scalar = _run(statements, stack, machine, 1)
+    lanes = _lanes(statements, stack, machine)
+    if lanes == 1:
+        return scalar
+    innermost = stack.loops[-1]
+    if innermost.width is not None:
+        return min(scalar, _run(statements, stack, machine, lanes))
+    whole = innermost.trips // lanes * lanes
+    rest = innermost.trips - whole
+    vector = _run(statements, stack.with_innermost(whole), machine, lanes) if whole else 0.0
+    tail = _run(statements, stack.with_innermost(rest), machine, 1) if rest else 0.0
+    return min(scalar, vector + tail)
+
+
+def _lanes(statements: Statements, stack: Stack, machine: Machine) -> int:
+    """The widest vector that the innermost loop allows; 1 where iterations depend on each other or overwrite."""
+    if not stack.innermost or _recurs(statements, stack):
+        return 1
+    for statement in statements:
+        fixed = not stack.mask(statement.target) & stack.innermost
+        if isinstance(statement, Assign) and statement.target.indices and fixed:
+            return 1
+    width = stack.loops[-1].width
+    if width is None:
+        return machine.lanes
+    return max(n for n in (1, 2, 4, 8, 16) if n <= machine.lanes and width % n == 0)
+
+
+def _recurs(statements: Statements, stack: Stack) -> bool:
+    """Does an iteration of the innermost loop read what the one before wrote?"""
+    carried = {
+        s.target.buffer
+        for s in statements
+        if not stack.mask(s.target) & stack.innermost and (s.target.indices or isinstance(s, Accumulate))
+    }
+    updates = [s.target.buffer for s in statements if s.target.buffer in carried]
+    read = {load.buffer for s in statements for load in _loads(s.value)}
+    return bool(carried & read) or len(set(updates)) < len(updates)
+
+
+def _loads(value: Scalar) -> list[Load]:
+    match value:
+        case Load():
+            return [value]
+        case Constant():
+            return []
+        case Apply(_, arguments):
+            return [load for argument in arguments for load in _loads(argument)]
+        case other:
+            assert_never(other)
+
+
+def _next_to_each_other(place: Load, stack: Stack) -> bool:
+    """Are the elements of ``place`` neighbours as the innermost loop runs?"""
+    variable = stack.loops[-1].variable
+    *outer, last = place.indices
+    return variable in last.variables and last.divisor == 1 and not any(variable in i.variables for i in outer)
+
+
+def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int) -> float:
+    tally = _Tally(stack, machine, lanes)
+    for statement in statements:
+        value = _evaluate(statement.value, tally)
+        match statement:
+            case Assign(target):
+                _store(target, value, tally)
+            case Accumulate(target, op):
+                _accumulate(target, op, value, tally)
+            case other:
+                assert_never(other)
+    if lanes == 1 and stack.innermost and _recurs(statements, stack):
+        # one operation waits for the other through the whole body
+        tally.chain += tally.busy + tally.slots * machine.chain_cycles / machine.clock_ghz
+    return tally.nanoseconds()
+
+
+def _evaluate(value: Scalar, tally: _Tally) -> _Term:
+    """Charge the computation of ``value``."""
+    match value:
+        case Constant():
+            return _Term(0)
+        case Load():
+            return _load(value, tally)
+        case Apply(op, arguments):
+            terms = [_evaluate(argument, tally) for argument in arguments]
+            mask = 0
+            for term in terms:
+                mask |= term.mask
+            if op in ("add", "sub"):
+                _add(mask, tally.stack.executions(mask), terms, tally)
+            else:
+                tally.operate(RATE_OF.get(op, "compare"), mask, tally.stack.executions(mask))
+            return _Term(mask, op == "mul")
+        case other:
+            assert_never(other)
+
+
+def _load(place: Load, tally: _Tally) -> _Term:
+    """A place is loaded once in an iteration; scalars live in registers."""
+    if place not in tally.terms:
+        tally.terms[place] = _Term(tally.stack.mask(place))
+        if place.indices:
+            mask = tally.terms[place].mask
+            tally.move(place, mask, tally.stack.executions(mask))
+    return tally.terms[place]
+
+
+def _add(mask: Mask, times: float, terms: Sequence[_Term], tally: _Tally) -> None:
+    """An addition, which absorbs one multiplication that runs as often."""
+    absorbed = any(term.product and tally.stack.executions(term.mask) == times for term in terms)
+    if absorbed:
+        tally.operate("mul", mask, -times)
+    tally.operate("fma" if absorbed else "add", mask, times)
+
+
+def _store(target: Load, value: _Term, tally: _Tally) -> None:
+    if not target.indices:
+        tally.terms[target] = value
+        return
+    mask = tally.stack.mask(target)
+    tally.move(target, mask, tally.stack.executions(mask))
+    tally.terms[target] = _Term(mask)
+
+
+def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
+    stack = tally.stack
+    mask = stack.mask(target)
+    times = stack.executions(stack.all)
+    if op in ("add", "sub"):
+        _add(stack.all, times, [value], tally)
+    else:
+        tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
+    if _stays_in_registers(mask, stack):
+        _hold(target, mask, times, tally)
+    else:
+        tally.move(target, mask, 2 * times)
+    tally.terms[target] = _Term(mask)
+
+
+def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
+    """Does the unit, or the loop around it, come back to the same place?"""
+    if not stack.innermost:
+        return False
+    constant = stack.loops[-1].width is not None
+    around = 1 << (stack.unrolled - 1) if stack.unrolled else 0
+    return not mask & stack.innermost or (constant and bool(around) and not mask & around)
+
+
+def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
+    """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
+    stack, machine = tally.stack, tally.machine
+    constant = stack.loops[-1].width is not None
+    moves = stack.held(mask) if constant else stack.entered * stack.copies(mask)
+    tally.move(target, mask, 2 * moves)
+    folds = tally.lanes > 1 and not mask & stack.innermost
+    if folds:
+        tally.slots += moves * 2 * log2(tally.lanes)
+    registers = stack.copies(mask) / (1 if folds else tally.width(mask))
+    spilled = max(0.0, registers - (machine.vector_registers - SCRATCH))
+    tally.slots += 2 * spilled * stack.entered
+    chains = registers
+    if folds and stack.loops[-1].trips >= LONG:
+        chains *= CHAINS
+    updates = times / tally.lanes if tally.lanes > 1 else times
+    tally.chain = max(tally.chain, updates / chains * machine.chain_cycles / machine.clock_ghz)

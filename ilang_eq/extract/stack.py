@@ -1,0 +1,77 @@
+"""The loops around a statement, and how often a term inside them is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ilang_eq.extract.trips import Loop
+from ilang_eq.lower.ir import Load
+
+Mask = int
+"""A set of loops: bit n is the loop n from the outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Loops from the outside in.
+
+    Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest; ``reached[n]`` is how often loop n's
+    body is reached in all, with ``reached[0]`` = 1 outside them all.
+    """
+
+    loops: tuple[Loop, ...] = ()
+    unrolled: int = 0
+    reached: tuple[float, ...] = (1.0,)
+
+    def enter(self, *loops: Loop) -> Stack:
+        """``loops`` inside these, as the new unit."""
+        reached = list(self.reached)
+        for loop in loops:
+            reached.append(reached[-1] * loop.trips)
+        return Stack((*self.loops, *loops), len(self.loops), tuple(reached))
+
+    def with_innermost(self, trips: float) -> Stack:
+        """The same with another number of trips in the innermost loop."""
+        *outer, last = self.loops
+        innermost = Loop(last.variable, last.step, trips, last.width, last.parallel, last.body)
+        return Stack((*outer, innermost), self.unrolled, (*self.reached[:-1], self.reached[-2] * trips))
+
+    @property
+    def iterations(self) -> float:
+        """How often the innermost body is reached."""
+        return self.reached[-1]
+
+    @property
+    def entered(self) -> float:
+        """How often the unit is reached."""
+        return self.reached[self.unrolled]
+
+    @property
+    def innermost(self) -> Mask:
+        """The innermost loop's bit; none if it is outside the unit."""
+        return 1 << (len(self.loops) - 1) if len(self.loops) > self.unrolled else 0
+
+    @property
+    def all(self) -> Mask:
+        """Every loop."""
+        return (1 << len(self.loops)) - 1
+
+    def mask(self, place: Load) -> Mask:
+        """The loops that ``place`` moves with."""
+        variables = {v for index in place.indices for v in index.variables}
+        return sum(1 << n for n, loop in enumerate(self.loops) if loop.variable in variables)
+
+    def executions(self, mask: Mask) -> float:
+        """How often a term that moves with ``mask`` is computed: never twice in one iteration of the unit."""
+        within = self.copies(mask)
+        return within * (self.entered if mask >> self.unrolled else self.reached[mask.bit_length()])
+
+    def held(self, mask: Mask) -> float:
+        """How often a term that moves with ``mask`` comes into registers, where it stays until it moves."""
+        outside = mask & ((1 << self.unrolled) - 1)
+        return self.copies(mask) * self.reached[outside.bit_length()]
+
+    def copies(self, mask: Mask) -> float:
+        """How many values a term that moves with ``mask`` takes within the unit."""
+        return prod(self.loops[n].trips for n in range(self.unrolled, len(self.loops)) if mask >> n & 1)
