@@ -1,0 +1,1 @@
+"""C kernels: print loop IR as C, build it, call it."""

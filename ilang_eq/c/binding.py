@@ -1,0 +1,152 @@
+"""Binds the loops of a kernel to threads, registers and vectors. It never reorders: the schedule has the last word.
+
+* Outermost parallel loops, as far as they are perfectly nested, become tasks.
+* A block whose constant nests are all decided by variables in scope gets two versions: one where every tile is
+  full, with constant trip counts, and one for the tail. There are never more than these two copies of a nest.
+* A reduction around constant nests keeps its accumulators in registers (``registers.py``).
+* Any other innermost loop with independent iterations is left to the compiler's vectoriser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ilang_eq.c.dependence import independent, innermost, reductions
+from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Simd, Versions
+from ilang_eq.c.registers import full_fact, register_tile
+from ilang_eq.c.walk import code, mentions, updates, walk
+from ilang_eq.lower.ir import Declare, For, Kernel, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """Where a block stands: the variables in scope, what is full, and whether its version is settled."""
+
+    scope: frozenset[str] = frozenset()
+    facts: frozenset[Full] = frozenset()
+    settled: bool = False
+    tail: bool = False
+
+    def inside(self, *loops: For) -> _Context:
+        return replace(self, scope=self.scope | {loop.variable for loop in loops})
+
+
+def bind(kernel: Kernel) -> tuple[Node, ...]:
+    """The kernel's body, bound."""
+    nodes: list[Node] = []
+    serial: list[Statement] = []
+    for statement in kernel.body:
+        if isinstance(statement, For) and statement.parallel:
+            nodes += _block(serial, _Context())
+            serial = []
+            nodes.append(_parallel(statement))
+        else:
+            serial.append(statement)
+    return (*nodes, *_block(serial, _Context()))
+
+
+def _parallel(loop: For) -> Parallel:
+    """Tasks for threads: this loop, and those perfectly inside it that are independent and not the innermost."""
+    if innermost(loop):
+        return Parallel((loop,), (_loop(loop, _Context()),))
+    loops = [loop]
+    while len(inside := code(loops[-1].body)) == 1:
+        (only,) = inside
+        bounded = isinstance(only, For) and {outer.variable for outer in loops} & set(only.outer)
+        if not isinstance(only, For) or bounded or innermost(only) or not independent(only):
+            break
+        loops.append(only)
+    return Parallel(tuple(loops), _block(loops[-1].body, _Context().inside(*loops)))
+
+
+def _block(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]:
+    """A block: in two versions where that settles its tiles."""
+    if context.settled:
+        return _run(statements, context)
+    nodes: list[Node] = []
+    for run, facts in _runs(statements, context.scope):
+        if not facts:
+            nodes += _run(run, context)
+            continue
+        rest = [s for s in run if not isinstance(s, Declare)]
+        full = replace(context, facts=context.facts | facts, settled=True)
+        tail = replace(context, settled=True, tail=True)
+        nodes += [s for s in run if isinstance(s, Declare)]
+        nodes.append(Versions(tuple(sorted(facts)), _run(rest, full), _run(code(rest), tail)))
+    return tuple(nodes)
+
+
+def _runs(statements: Sequence[Statement], scope: frozenset[str]) -> Iterator[tuple[list[Statement], frozenset[Full]]]:
+    """Cut a block into runs, each with the facts that settle its tiles; none where versions gain nothing."""
+    run: list[Statement] = []
+    facts: frozenset[Full] = frozenset()
+    for statement in statements:
+        needs = _needs(statement, scope) if isinstance(statement, For) else facts
+        if (isinstance(statement, For) and not needs) or (needs and not facts):
+            yield run, facts
+            run, facts = [], frozenset()
+        run.append(statement)
+        facts |= needs
+        if isinstance(statement, For) and not needs:
+            yield run, facts
+            run = []
+    yield run, facts
+
+
+def _needs(loop: For, scope: frozenset[str]) -> frozenset[Full]:
+    """What makes every tile in ``loop`` full, if variables in ``scope`` decide it; else nothing."""
+    facts: set[Full] = set()
+    for tile in _tiles(loop):
+        fact = full_fact(tile)
+        if fact is not None and set(fact.outer) <= scope:
+            facts.add(fact)
+        elif not (innermost(tile) and _reduces(tile)):
+            # a lane of a reduction is decided inside it, and strip-mined there
+            return frozenset()
+    return frozenset(facts)
+
+
+def _tiles(loop: For) -> tuple[For, ...]:
+    """The loops of constant nests in ``loop``, less those that a reduction runs through and may leave short."""
+    inside = [s for s in loop.body if isinstance(s, For)]
+    below = tuple(tile for inner in inside for tile in _tiles(inner))
+    constant = all(s.limit is not None and s.step == 1 for s in walk([loop]) if isinstance(s, For))
+    return (loop, *below) if constant and not (inside and _reduces(loop)) else below
+
+
+def _reduces(loop: For) -> bool:
+    """Whether nothing that ``loop`` writes moves with it."""
+    return not any(mentions(update.target, loop.variable) for update in updates(loop.body))
+
+
+def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]:
+    """Statements of one block, one after another."""
+    bound: list[tuple[Node, ...]] = []
+    for position, statement in enumerate(statements):
+        if not isinstance(statement, For):
+            bound.append((statement,))
+            continue
+        tile = register_tile(statement, statements[:position], context.facts, masked=context.tail)
+        if tile is None:
+            bound.append((_loop(statement, context),))
+            continue
+        for absorbed in tile.absorbed:
+            bound[absorbed] = ()
+        bound.append(tile.nodes)
+    return tuple(node for nodes in bound for node in nodes)
+
+
+def _loop(loop: For, context: _Context) -> Node:
+    """A loop that is no register tile."""
+    full = full_fact(loop) in context.facts
+    if not innermost(loop):
+        return Loop(loop, _block(loop.body, context.inside(loop)), full)
+    into = reductions(loop)
+    if into is None or loop.step != 1:
+        return Loop(loop, _leaves(loop.body), full)
+    return Simd(loop, into, full)
+
+
+def _leaves(body: Sequence[Statement]) -> tuple[Node, ...]:
+    return tuple(s for s in body if not isinstance(s, For))

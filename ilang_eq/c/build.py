@@ -1,0 +1,169 @@
+"""Compiles C source to a shared library, once: libraries are cached by content under the user's cache directory.
+
+The cache is ``$ILANG_EQ_CACHE`` or the platform's cache directory. A library's name is a hash of everything that
+decides its bytes. It is built in a temporary directory and renamed into place, so that concurrent processes never
+see half of one. Where the cache cannot be written, libraries live in a temporary directory until the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from ilang_eq.errors import BuildError
+
+TIMEOUT_S = 300
+"""How long the compiler may take over one kernel."""
+
+_COMMON = ("-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC")
+_FAST = ("-O3", "-march=native", "-fopenmp-simd")
+_SANITIZED = (
+    "-O1",
+    "-g",
+    "-march=native",
+    "-fopenmp-simd",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+_THREADED = "-fopenmp"
+
+
+def build(source: str, sanitize: bool = False) -> Path:
+    """The shared library of ``source``, compiled now unless it is in the cache.
+
+    Args:
+        source: C11 with GNU extensions, needing nothing but the C library and, if there is one, OpenMP.
+        sanitize: with the address and undefined-behaviour sanitizers, which abort at the first error.
+
+    Raises:
+        BuildError: no compiler; or one that refuses the source, or takes longer than ``TIMEOUT_S``.
+    """
+    compiler = find_compiler()
+    flags = compiler_flags(sanitize)
+    key = "\0".join([source, *compiler, *flags, _version(compiler), _processor()])
+    name = hashlib.sha256(key.encode()).hexdigest()[:40] + ".so"
+    directory = cache_directory()
+    library = directory / name
+    if library.exists():
+        return library
+    with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
+        made = _compile(compiler, flags, source, Path(scratch))
+        os.replace(made, library)
+    return library
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The compiler as an absolute path, followed by arguments that ``$CC`` gives. Raises BuildError."""
+    given = shlex.split(os.environ.get("CC", ""))
+    for candidate in [given] if given else [["cc"], ["gcc"], ["clang"]]:
+        path = shutil.which(candidate[0])
+        if path is not None:
+            return (path, *candidate[1:])
+    install = "`xcode-select --install`" if sys.platform == "darwin" else "`apt install gcc` or the like"
+    if given:
+        raise BuildError(f"$CC is {given[0]!r}, which is not an executable", expected=f"a C compiler: {install}")
+    raise BuildError("no C compiler: cc, gcc and clang are not on the PATH", expected=f"a C compiler: {install}")
+
+
+def compiler_flags(sanitize: bool) -> tuple[str, ...]:
+    """The flags for this machine, OpenMP included."""
+    flags = (*_COMMON, *(_SANITIZED if sanitize else _FAST), _THREADED)
+    if platform.machine() in ("x86_64", "AMD64"):
+        # gcc shies away from AVX-512 by default on processors that pay for it with their clock; kernels gain by it
+        return (*flags, "-mprefer-vector-width=512")
+    return flags
+
+
+def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scratch: Path) -> Path:
+    """Compile into ``scratch``: with OpenMP, or else without."""
+    text, library = scratch / "kernel.c", scratch / "kernel.so"
+    text.write_text(source, encoding="utf-8")
+    refused = ""
+    for attempt in (flags, tuple(flag for flag in flags if flag != _THREADED)):
+        code, errors = _run([*compiler, *attempt, str(text), "-o", str(library), "-lm"])
+        if code == 0:
+            return library
+        refused = refused or errors
+    first = "\n".join("  " + line for line in refused.replace(str(scratch) + os.sep, "").splitlines()[:8])
+    raise BuildError(f"{compiler[0]} refused a kernel:\n{first}")
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """The exit code and standard error of ``command``. The compiler's own children die with it on a time-out."""
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]} does not run: {error.strerror}") from None
+    try:
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise BuildError(f"{command[0]} took longer than {TIMEOUT_S} s over a kernel") from None
+        raise
+    return process.returncode, errors.decode(errors="replace")
+
+
+@functools.lru_cache(maxsize=8)
+def _version(compiler: tuple[str, ...]) -> str:
+    try:
+        return subprocess.run([*compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BuildError(f"{compiler[0]} does not run: {error}") from None
+
+
+@functools.lru_cache(maxsize=1)
+def _processor() -> str:
+    """What ``-march=native`` depends on: the processor's model and features."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU part", "CPU implementer")
+    told = {line.partition(":")[0].strip(): line for line in reversed(lines)}
+    return "\n".join([platform.machine(), platform.processor(), *(told[key] for key in wanted if key in told)])
+
+
+def cache_directory() -> Path:
+    """Where libraries are kept; created if it does not exist."""
+    directory = Path(os.environ.get("ILANG_EQ_CACHE") or _user_cache() / "ilang_eq")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError as error:
+        return _temporary_cache(f"{directory}: {error.strerror}")
+
+
+def _user_cache() -> Path:
+    match sys.platform:
+        case "darwin":
+            return Path.home() / "Library" / "Caches"
+        case "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        case _:
+            return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@functools.lru_cache(maxsize=1)
+def _temporary_cache(why: str) -> Path:
+    """A directory for this process alone; says so once."""
+    warnings.warn(f"kernels are not cached between runs ({why}); set ILANG_EQ_CACHE to change that", stacklevel=4)
+    directory = Path(tempfile.mkdtemp(prefix="ilang_eq-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory

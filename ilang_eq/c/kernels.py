@@ -1,0 +1,187 @@
+"""C functions for kernels: one per kernel, and one per parallel loop that runs a range of its tasks.
+
+A task function stands alone, and is not inlined, because ``restrict`` on parameters is what tells the compiler that
+buffers do not overlap: OpenMP's outlining would lose it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ilang_eq.c.binding import bind
+from ilang_eq.c.dependence import innermost
+from ilang_eq.c.layout import Layout, extent_name, extents_in, floats_text, kernel_layout
+from ilang_eq.c.nodes import Loop, Parallel, Simd
+from ilang_eq.c.statements import Statements, bound_text, step_text
+from ilang_eq.c.vectors import Used, indented
+from ilang_eq.c.walk import buffers_of, declared_in
+from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
+
+ELEMENT_GRAIN = 4096
+"""The fewest elements of an element-wise loop that are worth a thread's while."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """One kernel in C: its functions, the call that runs it, and the slices of scratch memory that it needs."""
+
+    functions: tuple[str, ...]
+    call: str
+    shared: tuple[Buffer, ...]
+    private: tuple[Buffer, ...]
+
+
+def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
+    """``kernel`` in C; ``used`` collects what the text relies on."""
+    layout = kernel_layout(program, kernel)
+    statements = Statements(layout, used)
+    shared, private = layout.slices("shared"), layout.slices("private")
+    functions: list[str] = []
+    body = _carved(shared)
+    for node in bind(kernel):
+        if isinstance(node, Parallel):
+            name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
+            task = _TaskFunction(program, layout, name, node)
+            functions.append(task.definition(statements))
+            body += task.dispatch(private)
+        else:
+            body += statements.lines([node])
+    buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
+    extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
+    function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))
+    title = next((f"// {s.text}\n" for s in kernel.body if isinstance(s, Comment)), "")
+    functions.append(f"{title}static {function.definition(body)}")
+    return KernelText(tuple(functions), function.call(body, ()) + ";", shared, private)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """The parameters of a function: some of its own, buffers, the extents its body names, and some more."""
+
+    name: str
+    before: tuple[str, ...]
+    program: Program
+    buffers: tuple[Buffer, ...]
+    statements: Sequence[Statement]
+    after: tuple[str, ...]
+
+    def _extents(self, body: Sequence[str]) -> list[str]:
+        words = set(re.findall(r"\w+", "\n".join(body)))
+        extents = extents_in(self.program.buffers, self.statements)
+        return [name for extent in extents if (name := extent_name(extent)) in words]
+
+    def definition(self, body: Sequence[str]) -> str:
+        """The function with its body."""
+        constant = {"input": "const float", "output": "float", "workspace": "float", "local": "float"}
+        pointers = [f"{constant[b.role]} *restrict {b.name}" for b in self.buffers]
+        extents = [f"int64_t {name}" for name in self._extents(body)]
+        parameters = ", ".join([*self.before, *pointers, *extents, *self.after]) or "void"
+        return "\n".join([f"void {self.name}({parameters})", "{", *indented(body), "}"])
+
+    def call(self, body: Sequence[str], before: Sequence[str], **after: str) -> str:
+        """A call that passes every parameter on under its own name, but for those before and ``after``."""
+        last = [after.get(name, name) for parameter in self.after for name in [parameter.split("*")[-1].split()[-1]]]
+        arguments = [*before, *(b.name for b in self.buffers), *self._extents(body), *last]
+        return f"{self.name}({', '.join(arguments)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskFunction:
+    """The function that runs tasks ``first`` to ``last`` of a parallel loop, and the loop that hands them out."""
+
+    program: Program
+    layout: Layout
+    name: str
+    node: Parallel
+
+    @property
+    def signature(self) -> _Signature:
+        outer = self.node.loops[0]
+        names = [name for name in self.layout.buffers if name in buffers_of([outer])]
+        captured = tuple(self.layout.buffers[n] for n in names if self.layout.storage[n] in ("argument", "shared"))
+        after = ("float *scratch",) if self._private else ()
+        return _Signature(self.name, ("int64_t first", "int64_t last"), self.program, captured, (outer,), after)
+
+    @property
+    def _private(self) -> tuple[Buffer, ...]:
+        declared = declared_in(self.node.loops[0].body)
+        return tuple(buffer for buffer in self.layout.slices("private") if buffer.name in declared)
+
+    def _body(self, statements: Statements) -> list[str]:
+        lines = _carved(self._private)
+        loops = self.node.loops
+        match self.node.body:
+            case (Simd() as simd,) if simd.source is loops[0]:
+                return [*lines, *statements.simd(simd, "first", "last")]
+            case (Loop(source, body),) if source is loops[0]:
+                return [*lines, *_for_tasks(source, statements.lines(body))]
+            case body if len(loops) == 1:
+                return [*lines, *_for_tasks(loops[0], statements.lines(body))]
+            case body:
+                counts = [f"const int64_t tasks_{loop.variable} = {_tasks(loop)};" for loop in loops[1:]]
+                inside = [*_positions(loops), *statements.lines(body)]
+                head = "for (int64_t task = first; task < last; task++) {"
+                return [*lines, *counts, head, *indented(inside), "}"]
+
+    def definition(self, statements: Statements) -> str:
+        """The task function."""
+        return "static NOINLINE " + self.signature.definition(self._body(statements))
+
+    def dispatch(self, private: Sequence[Buffer]) -> list[str]:
+        """The loop over shares of the tasks."""
+        tasks = " * ".join(_tasks(loop) for loop in self.node.loops)
+        grain = ELEMENT_GRAIN if innermost(self.node.loops[-1]) else 1
+        body = self._body(Statements(self.layout, Used()))
+        slices = " + ".join(floats_text(buffer) for buffer in private)
+        call = self.signature.call(
+            body, ("first", "least(first + share, tasks)"), scratch=f"scratch + thread_number() * ({slices})"
+        )
+        return [
+            "{",
+            f"    const int64_t tasks = {tasks};",
+            f"    const int64_t share = share_of(tasks, threads, {grain});",
+            "#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)",
+            "    for (int64_t first = 0; first < tasks; first += share)",
+            f"        {call};",
+            "}",
+        ]
+
+
+def _carved(slices: Sequence[Buffer]) -> list[str]:
+    """Take ``slices`` off the front of the scratch memory."""
+    lines: list[str] = []
+    for buffer in slices:
+        lines += [f"float *restrict {buffer.name} = scratch;", f"scratch += {floats_text(buffer)};"]
+    return lines
+
+
+def _tasks(loop: For) -> str:
+    """The number of iterations of ``loop``."""
+    bound = bound_text(loop, False)
+    return bound if loop.step == 1 else f"ceil_div({bound}, {loop.step})"
+
+
+def _for_tasks(loop: For, body: list[str]) -> list[str]:
+    """The iterations of one loop that are tasks ``first`` to ``last``."""
+    step, bound = loop.step, bound_text(loop, False)
+    begin, end = ("first", "last") if step == 1 else (f"first * {step}", f"least(last * {step}, {bound})")
+    v = loop.variable
+    return [f"for (int64_t {v} = {begin}; {v} < {end}; {step_text(loop)}) {{", *indented(body), "}"]
+
+
+def _positions(loops: Sequence[For]) -> list[str]:
+    """Each loop's variable, from the number of the task; the last loop moves fastest."""
+    lines: list[str] = []
+    left = "task"
+    for loop in reversed(loops[1:]):
+        number = f"{left} % tasks_{loop.variable}"
+        lines.append(f"const int64_t {loop.variable} = {number}{_times(loop.step)};")
+        left = f"{left} / tasks_{loop.variable}"
+    first = loops[0]
+    return [f"const int64_t {first.variable} = {left}{_times(first.step)};", *reversed(lines)]
+
+
+def _times(step: int) -> str:
+    return "" if step == 1 else f" * {step}"

@@ -1,0 +1,151 @@
+"""Where each buffer of a kernel lives, and how its elements are addressed in C.
+
+Inputs, outputs and workspaces are arguments. A local is a C variable (no dimensions), an array on the stack (constant
+size, within ``STACK_FLOATS``), or a slice of the workspace: *private* to a thread if it is declared inside a
+parallel loop, *shared* otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal as Choice
+from typing import assert_never
+
+from ilang_eq.c.walk import buffers_of, declared_in, extents_of, walk
+from ilang_eq.lower.ir import Buffer, CeilDiv, Declare, Extent, For, Index, Kernel, Load, Program, Size, Statement
+
+STACK_FLOATS = 16384
+"""The most floats one kernel keeps on a thread's stack (64 KiB)."""
+
+Storage = Choice["argument", "scalar", "stack", "shared", "private"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The storage of every buffer that one kernel touches."""
+
+    buffers: dict[str, Buffer]
+    storage: dict[str, Storage]
+
+    def slices(self, storage: Storage) -> tuple[Buffer, ...]:
+        """The buffers kept in one kind of storage, in the order of their declaration."""
+        return tuple(self.buffers[name] for name, where in self.storage.items() if where == storage)
+
+    def element(self, load: Load) -> str:
+        """``load`` as a C lvalue. A buffer that the program does not know is a register tile."""
+        indices = [index_text(index) for index in load.indices]
+        match self.storage.get(load.buffer, "stack"):
+            case "scalar":
+                return load.buffer
+            case "stack":
+                return load.buffer + "".join(f"[{index}]" for index in indices)
+            case "argument" | "shared" | "private":
+                return f"{load.buffer}[{flat_index(indices, self.buffers[load.buffer].dims)}]"
+            case other:
+                assert_never(other)
+
+    def declaration(self, name: str) -> str | None:
+        """The C declaration of a local; None for a slice of the workspace."""
+        match self.storage[name]:
+            case "scalar":
+                return f"float {name};"
+            case "stack":
+                return array_text(name, self.buffers[name].dims)
+            case "argument" | "shared" | "private":
+                return None
+            case other:
+                assert_never(other)
+
+
+def kernel_layout(program: Program, kernel: Kernel) -> Layout:
+    """Decide where the buffers of ``kernel`` live."""
+    used = set(buffers_of(kernel.body))
+    buffers = {b.name: b for b in program.buffers if b.name in used}
+    storage: dict[str, Storage] = {name: "argument" for name, b in buffers.items() if b.role != "local"}
+    private = {name for loop in parallel_loops(kernel) for name in declared_in(loop.body)}
+    captured = {name for loop in parallel_loops(kernel) for name in buffers_of(loop.body)} - private
+    left = STACK_FLOATS
+    for statement in walk(kernel.body):
+        if not isinstance(statement, Declare) or statement.buffer not in used:
+            continue
+        buffer = buffers[statement.buffer]
+        size = constant_size(buffer)
+        if not buffer.dims and buffer.name not in captured:
+            storage[buffer.name] = "scalar"
+        elif size is not None and size <= left and buffer.name not in captured:
+            storage[buffer.name] = "stack"
+            left -= size
+        else:
+            storage[buffer.name] = "private" if buffer.name in private else "shared"
+    return Layout(buffers, storage)
+
+
+def parallel_loops(kernel: Kernel) -> Iterator[For]:
+    """The loops that run on several threads: those marked so that no other loop encloses."""
+    return (s for s in kernel.body if isinstance(s, For) and s.parallel)
+
+
+def constant_size(buffer: Buffer) -> int | None:
+    """The elements of ``buffer``; None if they depend on an extent."""
+    sizes = [size for size in buffer.dims if isinstance(size, int)]
+    return prod(sizes) if len(sizes) == len(buffer.dims) else None
+
+
+def extent_name(extent: Extent) -> str:
+    """The C parameter that holds ``extent``."""
+    return f"in{extent.input}_{extent.dim}"
+
+
+def size_text(size: Size) -> str:
+    """``size`` as a C expression that needs no parentheses in a product."""
+    match size:
+        case int():
+            return str(size)
+        case Extent():
+            return extent_name(size)
+        case CeilDiv(extent, divisor):
+            return f"ceil_div({extent_name(extent)}, {divisor})"
+        case other:
+            assert_never(other)
+
+
+def index_text(index: Index) -> str:
+    """``index`` as a C expression."""
+    total = " + ".join(index.variables) or "0"
+    if index.divisor == 1:
+        return total
+    return f"({total}) / {index.divisor}" if len(index.variables) > 1 else f"{total} / {index.divisor}"
+
+
+def flat_index(indices: Sequence[str], dims: Sequence[Size]) -> str:
+    """The row-major offset of ``indices`` in ``dims``."""
+    offset = ""
+    for index, size in zip(indices, dims, strict=True):
+        if not offset:
+            offset = index
+        else:
+            offset = f"{_grouped(offset)} * {size_text(size)} + {index}"
+    return offset or "0"
+
+
+def _grouped(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+def array_text(name: str, dims: Sequence[Size]) -> str:
+    """The declaration of a stack array."""
+    return f"float {name}" + "".join(f"[{size_text(size)}]" for size in dims) + " __attribute__((aligned(64)));"
+
+
+def floats_text(buffer: Buffer) -> str:
+    """The padded number of floats of a slice of the workspace."""
+    return f"padded({' * '.join(size_text(size) for size in buffer.dims) or '1'})"
+
+
+def extents_in(buffers: Iterable[Buffer], statements: Sequence[Statement]) -> tuple[Extent, ...]:
+    """Every extent that bounds a loop of ``statements`` or a dimension of ``buffers``; sorted."""
+    dims = [size for buffer in buffers for size in buffer.dims]
+    found = {size if isinstance(size, Extent) else size.extent for size in dims if not isinstance(size, int)}
+    return tuple(sorted(found | set(extents_of(statements)), key=lambda extent: (extent.input, extent.dim)))

@@ -1,0 +1,113 @@
+"""Bound loops: loop IR plus what each loop is to the machine. ``binding.py`` makes them, ``statements.py`` prints them.
+
+Invariants:
+  * a ``VectorNest`` is perfect; its loops have constant limits and unit steps, and ``lanes`` divides the last one's
+  * ``Full`` facts speak of variables of enclosing loops only, and hold wherever a node relies on them
+  * a register tile is read and written at constant indices once its nests are unrolled
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Full:
+    """The fact that extent − Σ outer ≥ limit, so that a loop part has all its elements."""
+
+    input: int
+    dim: int
+    outer: tuple[str, ...]
+    limit: int
+
+    @property
+    def extent(self) -> Extent:
+        """The extent that is long enough."""
+        return Extent(self.input, self.dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left."""
+
+    source: For
+    body: tuple[Node, ...]
+    full: bool
+    part: Choice["whole", "main", "rest"] = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Simd:
+    """An innermost loop whose iterations are independent but for ``reductions``."""
+
+    source: For
+    reductions: tuple[Accumulate, ...]
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VectorNest:
+    """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
+
+    Loops over ``partial`` variables may be short: places are clamped or masked. If the lanes are ``reduced``,
+    missing ones accumulate the identity.
+    """
+
+    loops: tuple[For, ...]
+    lanes: int
+    body: tuple[Statement, ...]
+    partial: frozenset[str] = frozenset()
+    reduced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """target ⊕= every lane of ``tile``, whose last index is ``lane``, for every iteration of ``loops``."""
+
+    loops: tuple[For, ...]
+    target: Load
+    op: str
+    tile: Load
+    lane: For
+    lanes: int
+    partial: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """An array that is to live in registers."""
+
+    name: str
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """A scope with accumulators in registers. ``partial`` are the loops that may be short in it."""
+
+    tiles: tuple[Tile, ...]
+    partial: tuple[For, ...]
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """``full`` where all ``facts`` hold, else ``tail``."""
+
+    facts: tuple[Full, ...]
+    full: tuple[Node, ...]
+    tail: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Perfectly nested loops whose iterations are tasks for threads; a single innermost loop is its own body."""
+
+    loops: tuple[For, ...]
+    body: tuple[Node, ...]
+
+
+Node = Loop | Simd | VectorNest | Fold | Registers | Versions | Parallel | Assign | Accumulate | Declare | Comment

@@ -1,0 +1,197 @@
+"""The fixed part of generated C: integer arithmetic, threads, vector types and operations, each where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang_eq.c.math import FUNCTIONS, with_callees
+from ilang_eq.c.vectors import Used
+
+HEADERS = """\
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+"""
+
+_NOINLINE = """\
+#define NOINLINE __attribute__((noinline))
+"""
+
+_UNROLL = """\
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+"""
+
+_LEAST = """\
+static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+"""
+
+_CEIL_DIV = """\
+static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+"""
+
+_PADDED = """\
+// A number of floats, rounded up to whole cache lines.
+static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
+"""
+
+_SHARE = """\
+// How many tasks a thread takes at a time: four shares per thread, of whole grains; all of them if it is alone.
+static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
+{
+    const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 4), grain) * grain : tasks;
+    return share > 0 ? share : 1;
+}
+"""
+
+_THREAD = """\
+static inline int thread_number(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+"""
+
+_LANES = """\
+// The lanes of a vector register.
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+"""
+
+_VECTOR = """\
+// Vectors of {n} lanes, or as many as a register has; V{n} reads or writes one in memory.
+#define LANES{n} (LANES < {n} ? LANES : {n})
+typedef float vec{n} __attribute__((vector_size(4 * LANES{n}), aligned(4), may_alias));
+#define V{n}(x) (*(vec{n} *)&(x))
+"""
+
+_HELPERS = {
+    "broadcast": """\
+static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
+""",
+    "load": """\
+// The first ``left`` lanes from memory, zero in the others.
+static inline vec{n} load{n}(const float *p, int64_t left)
+{{
+    const int32_t count = (int32_t)least(left, LANES{n});
+    vec{n} x;
+    for (int32_t l = 0; l < LANES{n}; l++)
+        x[l] = l < count ? p[l] : 0.0f;
+    return x;
+}}
+""",
+    "store": """\
+// The first ``left`` lanes to memory.
+static inline void store{n}(float *p, vec{n} x, int64_t left)
+{{
+    const int32_t count = (int32_t)least(left, LANES{n});
+    for (int32_t l = 0; l < LANES{n}; l++)
+        if (l < count)
+            p[l] = x[l];
+}}
+""",
+    "keep": """\
+// The first ``left`` lanes, ``other`` in the rest.
+static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
+{{
+    const int32_t count = (int32_t)least(left, LANES{n});
+    for (int32_t l = 0; l < LANES{n}; l++)
+        x[l] = l < count ? x[l] : other;
+    return x;
+}}
+""",
+}
+
+_ACROSS = """\
+static inline float across_{op}{n}(vec{n} x)
+{{
+    float part[LANES{n}] __attribute__((aligned(64)));
+    V{n}(part[0]) = x;
+    UNROLL
+    for (int h = LANES{n} / 2; h > 0; h /= 2) {{
+        UNROLL
+        for (int l = 0; l < h; l++)
+            part[l] = {combined};
+    }}
+    return part[0];
+}}
+"""
+
+_COMBINED = {
+    "add": "part[l] + part[l + h]",
+    "mul": "part[l] * part[l + h]",
+    "max": "larger(part[l + h], part[l])",
+    "min": "smaller(part[l + h], part[l])",
+}
+
+_REDUCTIONS = {
+    "reduction_larger": """\
+#pragma omp declare reduction(larger : float : omp_out = larger(omp_in, omp_out)) initializer(omp_priv = -INFINITY)
+""",
+    "reduction_smaller": """\
+#pragma omp declare reduction(smaller : float : omp_out = smaller(omp_in, omp_out)) initializer(omp_priv = INFINITY)
+""",
+}
+
+
+def preamble(used: Used, body: str) -> str:
+    """Everything that ``body`` relies on, in an order in which C accepts it."""
+    across = sorted((name.removeprefix("across_"), n) for name, n in used.helpers if name.startswith("across_"))
+    extrema = {"max": "larger", "min": "smaller"}
+    functions = set(used.functions) | {name for name, _, _ in used.lifted}
+    functions |= {extrema[op] for op, _ in across if op in extrema}
+    vectors = [_VECTOR.format(n=n) for n in sorted(used.widths)]
+    masks = [_HELPERS[name].format(n=n) for name, n in sorted(used.helpers) if name in _HELPERS]
+    lifted = [_lifted(*function) for function in sorted(used.lifted)]
+    sums = [_ACROSS.format(op=op, n=n, combined=_COMBINED[op]) for op, n in across]
+    parts = [
+        *_needed(body + "".join(masks)),
+        *([_LANES] if vectors else []),
+        *vectors,
+        *(FUNCTIONS[name].source + "\n" for name in with_callees(functions)),
+        *(text for name, text in _REDUCTIONS.items() if (name, 0) in used.helpers),
+        *masks,
+        *lifted,
+        *sums,
+    ]
+    return "\n".join(parts)
+
+
+def _needed(body: str) -> Sequence[str]:
+    """The integer helpers that ``body`` names."""
+    share = "share_of(" in body
+    table = (
+        (_NOINLINE, "NOINLINE" in body),
+        (_UNROLL, "UNROLL" in body),
+        (_LEAST, "least(" in body),
+        (_CEIL_DIV, share or "ceil_div(" in body),
+        (_PADDED, "padded(" in body),
+        (_SHARE, share),
+        (_THREAD, "thread_number(" in body),
+    )
+    return [text for text, needed in table if needed]
+
+
+def _lifted(function: str, arity: int, lanes: int) -> str:
+    """``function`` applied lane by lane, which compilers turn into vector instructions."""
+    names = "xyzw"[:arity]
+    parameters = ", ".join(f"vec{lanes} {name}" for name in names)
+    arguments = ", ".join(f"{name}[l]" for name in names)
+    return (
+        f"static inline vec{lanes} {function}{lanes}({parameters})\n{{\n    vec{lanes} r;\n"
+        f"    for (int l = 0; l < LANES{lanes}; l++)\n        r[l] = {function}({arguments});\n    return r;\n}}\n"
+    )

@@ -1,0 +1,310 @@
+"""Register tiles: accumulators that stay in vector registers through a reduction.
+
+before →  for k: for i' < 6: for j' < 32: out[i+i'][j+j'] += a[i+i'][k] * b[k][j+j']
+after  →  tile[6][32] ← out;  for k: (unrolled) tile[i'][j'] += ...;  out ← tile
+
+The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the
+target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
+reduction is first cut into steps of ``STRIP`` lanes, which makes several independent accumulators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ilang_eq.c.dependence import REDUCTIONS, innermost, perfect, reductions
+from ilang_eq.c.lanes import lanes_of
+from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest
+from ilang_eq.c.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
+from ilang_eq.lang.ops import OPS
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
+
+STRIP = 64
+"""Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
+MOST_VECTORS = 64
+"""The most vector operations one statement is unrolled to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A reduction in registers; ``absorbed`` are the positions of earlier statements that it makes superfluous."""
+
+    nodes: tuple[Node, ...]
+    absorbed: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """A perfect nest of constant loops inside the reduction."""
+
+    loops: tuple[For, ...]
+    body: tuple[Statement, ...]
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulator:
+    """One target in registers. ``own`` are the loops that index it; a ``reduced`` one has the lane besides."""
+
+    statement: Accumulate
+    own: tuple[For, ...]
+    lane: For
+    lanes: int
+    reduced: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.statement.target.buffer}_tile"
+
+    @property
+    def indexed(self) -> tuple[For, ...]:
+        return (*self.own, self.lane) if self.reduced else self.own
+
+    @property
+    def place(self) -> Load:
+        return Load(self.name, tuple(Index((loop.variable,)) for loop in self.indexed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """``chain`` are the loops that the targets do not move with; ``items`` is the body of the last."""
+
+    chain: tuple[For, ...]
+    items: tuple[Statement | _Nest, ...]
+    accumulators: tuple[_Accumulator, ...]
+
+    @property
+    def nests(self) -> tuple[_Nest, ...]:
+        return tuple(item for item in self.items if isinstance(item, _Nest))
+
+
+def register_tile(loop: For, before: Sequence[Statement], facts: frozenset[Full], masked: bool) -> Bound | None:
+    """Bind ``loop`` as a reduction in registers, if it is one.
+
+    Args:
+        loop: the outermost loop of the reduction.
+        before: the statements that run before it in the same block, among them perhaps its initialisation.
+        facts: what is known to be full here.
+        masked: whether loops that may be short are to be clamped and masked.
+    """
+    reduction = _reduction(strip_mined(loop) if innermost(loop) else loop)
+    if reduction is None:
+        return None
+    short = _short_loops(reduction, facts, masked)
+    if short is None:
+        return None
+    rows = tuple(loop for loop in short if not _stripped(loop, reduction))
+    main = _main(reduction, facts, frozenset(r.variable for r in rows), stripped=len(rows) < len(short))
+    return _with_tiles(reduction, before, rows, main)
+
+
+def strip_mined(loop: For) -> For:
+    """A long innermost reduction in steps of whole vectors; any other loop as it is."""
+    into = reductions(loop)
+    widths = [w for w in (STRIP, 32, 16, 8, 4) if loop.limit is None or loop.limit % w == 0]
+    targets = [u.target for u in updates(loop.body) if u.target.buffer not in declared_in(loop.body)]
+    if not into or len(targets) != len(into) or not widths or loop.step != 1 or lanes_of(loop, 4) == 1:
+        return loop
+    lane = f"{loop.variable}_lane"
+    body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))
+    inner = For(lane, loop.extent, 1, widths[0], (*loop.outer, loop.variable), body, reduces=True)
+    return replace(loop, step=widths[0], body=(inner,))
+
+
+def full_fact(loop: For) -> Full | None:
+    """The fact that ``loop`` reaches its limit; None if it has no limit."""
+    if loop.limit is None:
+        return None
+    return Full(loop.extent.input, loop.extent.dim, tuple(sorted(loop.outer)), loop.limit)
+
+
+def _reduction(loop: For) -> _Reduction | None:
+    """Recognise loops around constant nests whose only outside effect is to accumulate."""
+    private = set(declared_in(loop.body))
+    outward = [u for u in updates([loop]) if u.target.buffer not in private]
+    names = {u.target.buffer for u in outward}
+    touched = [place for place in places([loop]) if place.buffer in names]
+    if not outward or len(touched) != len(names):
+        return None
+    into = [u for u in outward if isinstance(u, Accumulate) and u.op in REDUCTIONS]
+    chain, body = _chain(loop, [u.target for u in outward])
+    items = [_item(s, private) for s in body]
+    if len(into) != len(outward) or not chain:
+        return None
+    found = [item for item in items if item is not None]
+    nests = [item for item in found if isinstance(item, _Nest)]
+    accumulators = [_accumulator(u, nest) for nest in nests for u in nest.body if u in into]
+    held = [a for a in accumulators if a is not None]
+    if len(found) != len(items) or len(held) != len(into):
+        return None
+    return _Reduction(chain, tuple(found), tuple(held))
+
+
+def _chain(loop: For, targets: Sequence[Load]) -> tuple[tuple[For, ...], tuple[Statement, ...]]:
+    chain: list[For] = []
+    body: tuple[Statement, ...] = (loop,)
+    while len(inside := code(body)) == 1:
+        (only,) = inside
+        if not isinstance(only, For) or innermost(only) or any(mentions(t, only.variable) for t in targets):
+            break
+        chain.append(only)
+        body = only.body
+    return tuple(chain), body
+
+
+def _item(statement: Statement, private: set[str]) -> Statement | _Nest | None:
+    """A statement of the reduction's body that can stand beside unrolled nests; None for any other."""
+    match statement:
+        case Comment() | Declare():
+            return statement
+        case Assign(target) if target.buffer in private and not target.indices:
+            return statement
+        case For():
+            loops, body = perfect(statement)
+            limits = [loop.limit for loop in loops if loop.limit is not None and loop.step == 1]
+            if len(limits) < len(loops) or any(isinstance(s, For) for s in body):
+                return None
+            lanes = lanes_of(loops[-1], limits[-1])
+            inside = [u.target for u in updates(body) if isinstance(u, Accumulate) and u.target.buffer in private]
+            if any(stride(target, loops[-1].variable) == "none" for target in inside):
+                lanes = 1
+            return _Nest(loops, body, lanes) if prod(limits) <= MOST_VECTORS * lanes else None
+        case _:
+            return None
+
+
+def _accumulator(statement: Accumulate, nest: _Nest) -> _Accumulator | None:
+    """The tile for one target; None if the nest cannot keep it in vectors."""
+    variables = {loop.variable for loop in nest.loops}
+    for index in statement.target.indices:
+        mine = [v for v in index.variables if v in variables]
+        if len(mine) > 1 or (mine and index.divisor != 1):
+            return None
+    if nest.lanes == 1:
+        return None
+    own = tuple(loop for loop in nest.loops if mentions(statement.target, loop.variable))
+    lane = nest.loops[-1]
+    return _Accumulator(statement, own, lane, nest.lanes, stride(statement.target, lane.variable) == "none")
+
+
+def _stripped(loop: For, reduction: _Reduction) -> bool:
+    """Whether ``loop`` is the lane of a stripped reduction: it fills a step of the innermost loop around the nests."""
+    around = reduction.chain[-1]
+    lanes = {accumulator.lane for accumulator in reduction.accumulators if accumulator.reduced}
+    return loop in lanes and loop.outer[-1:] == (around.variable,) and around.step == loop.limit
+
+
+def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) -> tuple[For, ...] | None:
+    """The loops of the nests that may be short; None if one of them would spoil the result."""
+    short: dict[For, None] = {}
+    for nest in reduction.nests:
+        mine = set(declared_in(nest.body))
+        written = [u.target for u in updates(nest.body) if u.target.buffer not in mine]
+        for loop in nest.loops:
+            if full_fact(loop) in facts:
+                continue
+            if not _stripped(loop, reduction) and not (
+                masked and loop.outer and all(mentions(target, loop.variable) for target in written)
+            ):
+                return None
+            short[loop] = None
+    stripped = any(_stripped(loop, reduction) for loop in short)
+    if stripped and not all(a.reduced and _stripped(a.lane, reduction) for a in reduction.accumulators):
+        return None
+    return tuple(short)
+
+
+def _main(reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], stripped: bool) -> tuple[Node, ...]:
+    """The reduction itself, its accumulators redirected to their tiles."""
+    *outer, around = reduction.chain
+    known = [full_fact(loop) in facts for loop in reduction.chain]
+    body = _items(reduction, rows, reduced=False)
+    nodes: tuple[Node, ...]
+    if not stripped or known[-1]:
+        nodes = (Loop(around, body, known[-1]),)
+    else:
+        lanes = {loop.variable for nest in reduction.nests for loop in nest.loops if _stripped(loop, reduction)}
+        rest = _items(reduction, rows | lanes, reduced=True)
+        nodes = (Loop(around, body, False, "main"), Loop(around, rest, False, "rest"))
+    for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
+        nodes = (Loop(loop, nodes, full),)
+    return nodes
+
+
+def _items(reduction: _Reduction, partial: frozenset[str], reduced: bool) -> tuple[Node, ...]:
+    tiles = {a.statement: replace(a.statement, target=a.place) for a in reduction.accumulators}
+    nodes: list[Node] = []
+    for item in reduction.items:
+        if isinstance(item, _Nest):
+            body = tuple(tiles.get(s, s) if isinstance(s, Accumulate) else s for s in item.body)
+            own = partial & {loop.variable for loop in item.loops}
+            nodes.append(VectorNest(item.loops, item.lanes, body, own, reduced))
+        else:
+            assert not isinstance(item, For), "a loop inside the reduction is a nest"
+            nodes.append(item)
+    return tuple(nodes)
+
+
+def _with_tiles(
+    reduction: _Reduction, before: Sequence[Statement], rows: tuple[For, ...], main: tuple[Node, ...]
+) -> Bound:
+    """``main`` between the loading and the storing of its tiles."""
+    partial = frozenset(row.variable for row in rows)
+    tiles, load, store, absorbed = [], [], [], set()
+    for a in reduction.accumulators:
+        own = partial & {loop.variable for loop in a.own}
+        target, op = a.statement.target, a.statement.op
+        tiles.append(Tile(a.name, tuple(loop.limit or 0 for loop in a.indexed)))
+        initial: Scalar = target
+        if a.reduced:
+            initial = _identity(op)
+            store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))
+        else:
+            store.append(VectorNest(a.own, a.lanes, (Assign(target, a.place),), own))
+            found = _initialisation(a, before)
+            if found is not None:
+                position, initial = found
+                absorbed.add(position)
+        load.append(VectorNest(a.indexed, a.lanes, (Assign(a.place, initial),), own))
+    return Bound((Registers(tuple(tiles), rows, (*load, *main, *store)),), frozenset(absorbed))
+
+
+def _identity(op: str) -> Constant:
+    identity = OPS[op].identity
+    assert identity is not None, f"{op} does not reduce"
+    return Constant(identity)
+
+
+def _initialisation(accumulator: _Accumulator, before: Sequence[Statement]) -> tuple[int, Constant] | None:
+    """The position of the nest that sets all of the target to a number just before, and the number."""
+    target = accumulator.statement.target
+    for position in reversed(range(len(before))):
+        statement = before[position]
+        if not any(place.buffer == target.buffer for place in places([statement])):
+            continue
+        if not isinstance(statement, For):
+            return None
+        loops, body = perfect(statement)
+        match code(body):
+            case (Assign(place, Constant() as value),) if _renamed(place, loops, accumulator.own) == target:
+                return position, value
+            case _:
+                return None
+    return None
+
+
+def _renamed(place: Load, loops: Sequence[For], to: Sequence[For]) -> Load | None:
+    """``place`` with ``loops`` called as the loops of ``to`` that cover the same; None if they do not pair up."""
+    names: dict[str, str] = {}
+    for loop in loops:
+        same = (loop.extent, loop.step, loop.limit, loop.outer)
+        pair = [t for t in to if (t.extent, t.step, t.limit, t.outer) == same and t.variable not in names.values()]
+        if not pair:
+            return None
+        names[loop.variable] = pair[0].variable
+    if len(names) != len(to):
+        return None
+    indices = (Index(tuple(names.get(v, v) for v in index.variables), index.divisor) for index in place.indices)
+    return Load(place.buffer, tuple(indices))

@@ -1,0 +1,165 @@
+"""C text of bound loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from ilang_eq.c.layout import Layout, array_text, extent_name
+from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.scalar import Printer
+from ilang_eq.c.vectors import EXTREMA, Used, indented, nest_lines, unrolled, update_text
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load, Statement
+
+_CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
+
+
+@dataclass(slots=True)
+class Statements:
+    """Prints the statements of one kernel. ``used`` collects what the text relies on."""
+
+    layout: Layout
+    used: Used
+    tasks: list[Parallel] = field(default_factory=list)
+
+    def lines(self, nodes: Sequence[Node]) -> list[str]:
+        """The C text of ``nodes``."""
+        return [line for node in nodes for line in self._node(node)]
+
+    def _node(self, node: Node) -> list[str]:
+        match node:
+            case Comment(text):
+                return [f"// {text}"]
+            case Declare(name):
+                declaration = self.layout.declaration(name)
+                return [] if declaration is None else [declaration]
+            case Assign() | Accumulate():
+                return [self._update(node, {})]
+            case Loop():
+                return self._loop(node)
+            case Simd():
+                return self.simd(node, "0", bound_text(node.source, node.full))
+            case VectorNest():
+                return nest_lines(node, self.layout, self.used)
+            case Fold():
+                return self._fold(node)
+            case Registers():
+                return self._registers(node)
+            case Versions(facts, full, tail):
+                test = " && ".join(f"{_left(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
+                return [f"if ({test}) {{", *indented(self.lines(full)), "} else {", *indented(self.lines(tail)), "}"]
+            case Parallel():
+                raise ValueError("a parallel loop is a function of its own")
+            case other:
+                assert_never(other)
+
+    def _loop(self, node: Loop) -> list[str]:
+        loop, bound = node.source, bound_text(node.source, node.full)
+        v, step = loop.variable, step_text(loop)
+        ends: list[str] = []
+        match node.part:
+            case "whole":
+                head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
+            case "main":
+                head = f"for (int64_t {v} = 0; {v} + {loop.step} <= {bound}; {step}) {{"
+            case "rest":
+                head = f"for (int64_t {v} = {bound} / {loop.step} * {loop.step}; {v} < {bound}; {step}) {{"
+                ends = _ends(short for nest in node.body for short in _short(nest) if v in short.outer)
+        return [head, *indented([*ends, *self.lines(node.body)]), "}"]
+
+    def simd(self, node: Simd, first: str, last: str) -> list[str]:
+        """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""
+        loop = node.source
+        names = {r.target: self._accumulator(r.target) for r in node.reductions}
+        clauses = "".join(f" reduction({_CLAUSE[r.op]} : {names[r.target]})" for r in node.reductions)
+        for reduction in node.reductions:
+            if reduction.op in EXTREMA:
+                self.used.functions.add(EXTREMA[reduction.op])
+                self.used.helpers.add((f"reduction_{EXTREMA[reduction.op]}", 0))
+        outside = {target: name for target, name in names.items() if name != target.buffer}
+        head = f"for (int64_t {loop.variable} = {first}; {loop.variable} < {last}; {step_text(loop)}) {{"
+        body = [line for s in loop.body for line in self._leaf(s, names)]
+        lines = ["#pragma omp simd" + clauses, head, *indented(body), "}"]
+        if not outside:
+            return lines
+        into = [f"float {name} = {self.layout.element(target)};" for target, name in outside.items()]
+        back = [f"{self.layout.element(target)} = {name};" for target, name in outside.items()]
+        return ["{", *indented([*into, *lines, *back]), "}"]
+
+    def _accumulator(self, target: Load) -> str:
+        return target.buffer if self.layout.storage[target.buffer] == "scalar" else f"{target.buffer}_sum"
+
+    def _leaf(self, statement: Statement, names: dict[Load, str]) -> list[str]:
+        match statement:
+            case Assign() | Accumulate():
+                return [self._update(statement, names)]
+            case For():
+                raise ValueError("an innermost loop contains no other")
+            case Declare() | Comment():
+                return self._node(statement)
+            case other:
+                assert_never(other)
+
+    def _update(self, statement: Assign | Accumulate, names: dict[Load, str]) -> str:
+        target = names.get(statement.target) or self.layout.element(statement.target)
+        value = Printer(self.layout.element, self.used.functions).text(statement.value)
+        if isinstance(statement, Assign):
+            return f"{target} = {value};"
+        return update_text(target, statement.op, value, self.used.functions)
+
+    def _registers(self, node: Registers) -> list[str]:
+        tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]
+        return ["{", *indented([*tiles, *_ends(node.partial), *self.lines(node.body)]), "}"]
+
+    def _fold(self, node: Fold) -> list[str]:
+        lanes, lane, limit = node.lanes, node.lane.variable, node.lane.limit or 0
+        self.used.widths.add(lanes)
+        self.used.helpers.add((f"across_{node.op}", lanes))
+        start = Load(node.tile.buffer, (*node.tile.indices[:-1], Index(())))
+        part = f"V{lanes}({self.layout.element(node.tile)})"
+        lines = [f"vec{lanes} share = V{lanes}({self.layout.element(start)});"]
+        if limit > lanes:
+            more = self._fold_step(node.op, lanes, part)
+            head = f"for (int64_t {lane} = LANES{lanes}; {lane} < {limit}; {lane} += LANES{lanes})"
+            lines += ["UNROLL", head, "    " + more]
+        rows = sorted(node.partial)
+        update = update_text(
+            self.layout.element(node.target), node.op, f"across_{node.op}{lanes}(share)", self.used.functions
+        )
+        test = " && ".join(f"{row} < {row}_end" for row in rows)
+        lines += [f"if ({test})", "    " + update] if test else [update]
+        return unrolled(node.loops, 1, lines) if node.loops else ["{", *indented(lines), "}"]
+
+    def _fold_step(self, op: str, lanes: int, part: str) -> str:
+        if op in EXTREMA:
+            self.used.lifted.add((EXTREMA[op], 2, lanes))
+            return f"share = {EXTREMA[op]}{lanes}({part}, share);"
+        return f"share {'+' if op == 'add' else '*'}= {part};"
+
+
+def bound_text(loop: For, full: bool) -> str:
+    """The exclusive end of ``loop``."""
+    if full and loop.limit is not None:
+        return str(loop.limit)
+    left = _left(loop.extent, loop.outer)
+    return left if loop.limit is None else f"least({loop.limit}, {left})"
+
+
+def step_text(loop: For) -> str:
+    """The third clause of a C for."""
+    return f"{loop.variable}++" if loop.step == 1 else f"{loop.variable} += {loop.step}"
+
+
+def _left(extent: Extent, outer: Sequence[str]) -> str:
+    return " - ".join((extent_name(extent), *outer))
+
+
+def _short(node: Node) -> Iterable[For]:
+    """The loops of a vector nest that may be short."""
+    return [loop for loop in node.loops if loop.variable in node.partial] if isinstance(node, VectorNest) else []
+
+
+def _ends(loops: Iterable[For]) -> list[str]:
+    """How far loops that may be short go."""
+    return [f"const int64_t {loop.variable}_end = {bound_text(loop, False)};" for loop in dict.fromkeys(loops)]

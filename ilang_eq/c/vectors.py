@@ -1,0 +1,196 @@
+"""C text of vector nests: explicit vectors, unrolled, clamped and masked where a loop may be short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ilang_eq.c.layout import Layout
+from ilang_eq.c.nodes import VectorNest
+from ilang_eq.c.scalar import Call, Printer, combine, number_text, operands, spell
+from ilang_eq.c.walk import stride
+from ilang_eq.lang.ops import OPS
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar
+
+EXTREMA = {"max": "larger", "min": "smaller"}
+"""The functions that update a running extremum, which is never NaN."""
+
+
+@dataclass(slots=True)
+class Used:
+    """What the printed text relies on: functions, vector functions as (name, arity, lanes), and vector widths."""
+
+    functions: set[str] = field(default_factory=set)
+    lifted: set[tuple[str, int, int]] = field(default_factory=set)
+    helpers: set[tuple[str, int]] = field(default_factory=set)
+    widths: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class VectorPrinter(Printer):
+    """Prints scalars of one vector nest: what moves with the lane is a vector."""
+
+    layout: Layout
+    nest: VectorNest
+    extras: Used
+    vectors: set[str] = field(default_factory=set)
+
+    @property
+    def lane(self) -> str:
+        """The loop that runs over lanes."""
+        return self.nest.loops[-1].variable
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of the nest's vectors."""
+        return self.nest.lanes
+
+    def helper(self, name: str) -> str:
+        """The name of a vector helper, noted as used."""
+        self.extras.helpers.add((name, self.lanes))
+        return f"{name}{self.lanes}"
+
+    def is_vector(self, value: Scalar) -> bool:
+        """Whether ``value`` has a lane for each step of the innermost loop."""
+        match value:
+            case Load(buffer):
+                return buffer in self.vectors or (self.lanes > 1 and stride(value, self.lane) == "unit")
+            case Constant():
+                return False
+            case Apply():
+                return any(self.is_vector(operand) for operand in operands(spell(value)))
+
+    def vector(self, value: Scalar) -> str:
+        """``value`` as a vector, broadcast if it is a number."""
+        text = self.text(value)
+        return text if self.is_vector(value) else f"{self.helper('broadcast')}({text})"
+
+    def call(self, call: Call) -> str:
+        """A call, lifted to vectors where an argument is one."""
+        if not any(self.is_vector(argument) for argument in call.arguments):
+            return Printer.call(self, call)
+        self.used.add(call.function)
+        self.extras.lifted.add((call.function, len(call.arguments), self.lanes))
+        return f"{call.function}{self.lanes}({', '.join(self.vector(argument) for argument in call.arguments)})"
+
+    def place(self, load: Load) -> str:
+        """``load`` as a value: a float, a vector, or as much of a vector as there is."""
+        where = self.layout.element(self.clamped(load))
+        if load.buffer in self.vectors or not self.is_vector(load):
+            return where
+        if self.lane in self.exposed(load):
+            return f"{self.helper('load')}(&{where}, {self.left()})"
+        return f"V{self.lanes}({where})"
+
+    def left(self) -> str:
+        """How many lanes are left."""
+        return f"{self.lane}_end - {self.lane}"
+
+    def exposed(self, load: Load) -> frozenset[str]:
+        """The partial variables by which ``load`` could leave its buffer: those that index more than a tile."""
+        if load.buffer not in self.layout.buffers:
+            return frozenset()
+        sizes = self.layout.buffers[load.buffer].dims
+        open_ended = (i for i, size in zip(load.indices, sizes, strict=True) if not isinstance(size, int))
+        return self.nest.partial & {variable for index in open_ended for variable in index.variables}
+
+    def clamped(self, load: Load) -> Load:
+        """``load`` with partial rows held at the last one there is."""
+        rows = self.exposed(load) - ({self.lane} if self.lanes > 1 else set())
+        indices = (
+            Index(tuple(f"least({v}, {v}_end - 1)" if v in rows else v for v in index.variables), index.divisor)
+            for index in load.indices
+        )
+        return Load(load.buffer, tuple(indices))
+
+
+def nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
+    """The unrolled loops of ``nest``."""
+    printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used)
+    if nest.lanes > 1:
+        used.widths.add(nest.lanes)
+    body = [line for statement in nest.body for line in _statement(statement, printer)]
+    return unrolled(nest.loops, nest.lanes, body)
+
+
+def unrolled(loops: Iterable[For], lanes: int, body: list[str]) -> list[str]:
+    """``body`` in fully unrolled loops, the last of which steps by ``lanes``."""
+    *outer, last = loops
+    steps = [f"{loop.variable}++" for loop in outer]
+    steps.append(f"{last.variable} += LANES{lanes}" if lanes > 1 else f"{last.variable}++")
+    lines = body
+    for loop, step in zip(reversed([*outer, last]), reversed(steps), strict=True):
+        v = loop.variable
+        lines = ["UNROLL", f"for (int64_t {v} = 0; {v} < {loop.limit}; {step}) {{", *indented(lines), "}"]
+    return lines
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """``lines`` one level deeper."""
+    return ["    " + line if line and not line.startswith("#") else line for line in lines]
+
+
+def _statement(statement: Assign | Accumulate | Declare | Comment | For, printer: VectorPrinter) -> list[str]:
+    match statement:
+        case Comment(text):
+            return [f"// {text}"]
+        case Assign(target, value) if printer.lanes > 1 and not target.indices:
+            # a scalar of the innermost body, declared by its only assignment
+            if printer.is_vector(value):
+                printer.vectors.add(target.buffer)
+                return [f"const vec{printer.lanes} {target.buffer} = {printer.text(value)};"]
+            return [f"const float {target.buffer} = {printer.text(value)};"]
+        case Assign(target, value):
+            return _guarded(target, _store(target, value, printer), printer)
+        case Accumulate(target, op, value):
+            return _guarded(target, _accumulate(target, op, value, printer), printer)
+        case Declare(name):
+            return [] if printer.lanes > 1 else [f"float {name};"]
+        case For():
+            raise ValueError("a vector nest is perfect")
+
+
+def _guarded(target: Load, sentence: str, printer: VectorPrinter) -> list[str]:
+    rows = sorted(printer.exposed(target) - ({printer.lane} if printer.lanes > 1 else set()))
+    test = " && ".join(f"{row} < {row}_end" for row in rows)
+    return [f"if ({test})", "    " + sentence] if test else [sentence]
+
+
+def _store(target: Load, value: Scalar, printer: VectorPrinter) -> str:
+    where = printer.layout.element(target)
+    if printer.lanes == 1:
+        return f"{where} = {printer.text(value)};"
+    if printer.lane in printer.exposed(target):
+        return f"{printer.helper('store')}(&{where}, {printer.vector(value)}, {printer.left()});"
+    return f"V{printer.lanes}({where}) = {printer.vector(value)};"
+
+
+def _accumulate(target: Load, op: str, value: Scalar, printer: VectorPrinter) -> str:
+    where = printer.layout.element(target)
+    if printer.lanes == 1:
+        return update_text(where, op, printer.text(value), printer.used)
+    where = f"V{printer.lanes}({where})"
+    if printer.nest.reduced and printer.lane in printer.nest.partial:
+        identity = number_text(OPS[op].identity or 0.0)
+        addend = f"{printer.helper('keep')}({printer.vector(value)}, {printer.left()}, {identity})"
+    elif op in EXTREMA:
+        addend = printer.vector(value)
+    else:
+        addend = printer.text(value)
+    if op in EXTREMA:
+        printer.used.add(EXTREMA[op])
+        printer.extras.lifted.add((EXTREMA[op], 2, printer.lanes))
+        return f"{where} = {EXTREMA[op]}{printer.lanes}({addend}, {where});"
+    return f"{combine(op, where, addend)};"
+
+
+def update_text(where: str, op: str, value: str, used: set[str]) -> str:
+    """``where ⊕= value`` for floats."""
+    if op in EXTREMA:
+        used.add(EXTREMA[op])
+        return f"{where} = {EXTREMA[op]}({value}, {where});"
+    sentence = combine(op, where, value)
+    if sentence is not None:
+        return f"{sentence};"
+    symbol = {"and": "&", "or": "|", "xor": "^"}[op]
+    return f"{where} = ({where} != 0.0f) {symbol} ({value} != 0.0f) ? 1.0f : 0.0f;"
