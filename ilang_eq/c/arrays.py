@@ -43,7 +43,7 @@ def as_floats(array: Any, what: str, rank: int | None) -> Floats:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         array = _from_torch(torch, array, what)
-    elif rank == 0 and isinstance(array, float | np.float32):
+    elif rank == 0 and type(array) in (float, np.float32):
         array = np.asarray(array, dtype=np.float32)
     elif not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         kind = type(array).__name__

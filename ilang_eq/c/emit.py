@@ -22,9 +22,9 @@ from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.walk import buffers_of
 from ilang_eq.lower.ir import Buffer, Extent, Program
 
-
 ENTRY = """\
-int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *extents, float *workspace, int threads)"""
+int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *extents, float *workspace,
+              int threads)"""
 
 
 def emit(program: Program) -> str:
