@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ilang_eq.backends import compile_component
 from ilang_eq.c.kernel import CKernel
-from ilang_eq.extract.cost import Cost
 from ilang_eq.lang.component import Component
 from ilang_eq.lower.plan import Plan
+
+if TYPE_CHECKING:
+    from ilang_eq.extract.full_model import Cost
 
 
 @dataclass(frozen=True, slots=True)

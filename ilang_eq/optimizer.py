@@ -65,23 +65,28 @@ def optimize(
     checked_target(target)
     graph = wire(component)
     options = _checked(graph, shapes, threads, effort, budget_s, rules, seed)
-    schedules, report = _search(component, graph, options)
+    plain = unwire(unscheduled(graph))
+    given = component if any(node.expr.splits or node.expr.order for node in graph.nodes) else plain
+    schedules, report = _search([given, plain], graph, options)
     if options.effort == "measure":
         from ilang_eq.measure import measured
 
         schedules = measured(schedules, options.extents, options.threads, budget_s, seed)
     report = replace(report, seconds={**report.seconds, "total": time.perf_counter() - started})
-    baseline = next(s for s in schedules if s.component == component)
+    baseline = next(s for s in schedules if s.component == given)
     return Optimized(tuple(schedules), baseline, report, target, options.threads, options.extents)
 
 
-def _search(component: Component, graph: Graph, options: _Options) -> tuple[list[Schedule], Report]:
-    """Explore, propose, judge: the whole pipeline. Returns every schedule judged, the cheapest first."""
+def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tuple[list[Schedule], Report]:
+    """Explore, propose, judge: the whole pipeline. Returns every schedule judged, the cheapest first.
+
+    ``written`` compete too: the component as given, and without a schedule, in canonical axis names.
+    """
     from ilang_eq.extract.machine import detect
     from ilang_eq.extract.search import propose
+    from ilang_eq.rewrites import rule_set
     from ilang_eq.rewrites.engine import Limits
     from ilang_eq.rewrites.explore import explore
-    from ilang_eq.rewrites.registry import rule_set
 
     machine = detect()
     limits = Limits() if options.budget_s is None else Limits(seconds=options.budget_s / 2)
@@ -89,7 +94,6 @@ def _search(component: Component, graph: Graph, options: _Options) -> tuple[list
     proposing = time.perf_counter()
     proposals = propose(space, options.extents, machine, options.threads, PROPOSALS, options.seed)
     judging = time.perf_counter()
-    written = [component, unwire(unscheduled(graph))]
     judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options, machine)
     seconds = {**found.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return judged, Report(seconds, found.nodes, found.facts, found.rules, found.stop_reason, tuple(refused))
@@ -125,16 +129,14 @@ def _checked(
     rules: object,
     seed: int,
 ) -> _Options:
-    from ilang_eq.c.kernel import default_threads
+    from ilang_eq.c.kernel import checked_threads
 
     inferred = infer(graph)
     if shapes is None:
         shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
     if effort not in EFFORTS:
         raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
-    if threads is not None and threads < 1:
-        raise OptionError(f"{threads} threads", expected="at least 1")
     if budget_s is not None and not budget_s > 0:
         raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
     extents = inferred.bind([tuple(shape) for shape in shapes])
-    return _Options(extents, threads or default_threads(), effort, budget_s, rules, seed)
+    return _Options(extents, checked_threads(threads), effort, budget_s, rules, seed)
