@@ -3,22 +3,27 @@
 The *footprint* of a loop is what one run of it touches, in whole cache lines. If one iteration's footprint fits a
 level, the loop fetches its own footprint into that level once: what iterations share stays there between them. If it
 does not fit, every iteration fetches anew (the counting argument of Goto and van de Geijn, ACM TOMS 34(3), 2008).
+Lines whose distance is a multiple of a level's way compete for few places, so that a column of a matrix whose rows are
+a power of two long seldom fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, gcd, prod
 from typing import assert_never
 
+from ilang_eq.extract.machine import Level
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
 
 LINE = 64
 """Bytes in a cache line."""
-USABLE = 0.75
-"""Share of a level that holds a working set; the rest is lost to conflicts and passers-by."""
+FITS = 0.75
+"""Share of a level up to which a working set stays; beyond, the rest of the level is lost to passers-by."""
+OVERFLOWS = 1.5
+"""Share of a level from which nothing of a working set stays until it comes round again."""
 WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""
 START = 128
@@ -30,28 +35,60 @@ Extents = Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next."""
+
+    runs: float
+    run: float
+    stride: int
+    written: bool
+
+    @property
+    def bytes(self) -> float:
+        """What it takes in lines; one run alone shares its last line."""
+        return self.runs * ceil(self.run / LINE) * LINE if self.runs > 1 else self.run
+
+    @property
+    def cost(self) -> float:
+        """Bytes, weighted by what one costs to fetch."""
+        start = min(1.0, START / self.run) if self.runs > 1 else 0.0
+        return self.bytes * (WRITTEN if self.written else 1.0) * (1.0 + start)
+
+    def occupies(self, level: Level) -> float:
+        """Bytes of ``level`` that it makes unusable: more than its own where runs compete for the same lines."""
+        if self.runs <= 1:
+            return self.bytes
+        starts = level.way_bytes // gcd(self.stride, level.way_bytes)
+        reached = min(level.way_bytes, starts * ceil(self.run / LINE) * LINE)
+        return self.bytes * level.way_bytes / reached
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """A loop, with what one run of it touches.
 
     Args:
         trips: how often its body runs.
-        cost: bytes touched in a run, weighted by what a byte costs.
-        iteration: bytes touched in one iteration, unweighted.
+        cost: weighted bytes touched in a run.
+        iteration: what one iteration touches, one span a buffer.
         loops: the loops in its body.
-        rest: as ``cost``, for one run of the body's own statements.
+        rest: weighted bytes touched by one run of the body's own statements.
     """
 
     trips: float
     cost: float
-    iteration: float
+    iteration: tuple[Span, ...]
     loops: tuple[Region, ...]
     rest: float
 
-    def fetched(self, capacity: float) -> float:
-        """Weighted bytes that one run moves into a level of ``capacity`` bytes."""
-        if self.iteration <= USABLE * capacity:
+    def fetched(self, level: Level) -> float:
+        """Weighted bytes that one run moves into ``level``."""
+        full = sum(span.occupies(level) for span in self.iteration) / level.bytes
+        lost = min(1.0, max(0.0, (full - FITS) / (OVERFLOWS - FITS)))
+        if not lost:
             return self.cost
-        return self.trips * (self.rest + sum(loop.fetched(capacity) for loop in self.loops))
+        anew = self.trips * (self.rest + sum(loop.fetched(level) for loop in self.loops))
+        return lost * max(anew, self.cost) + (1.0 - lost) * self.cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +109,18 @@ class _Touch:
         counts = tuple(count * loop.trips if loop.variable in index.variables else count for index, count in pairs)
         return _Touch(self.place, self.dims, counts, self.written)
 
-    def extent(self) -> tuple[float, float]:
-        """How many runs of consecutive bytes there are, and the bytes in each."""
+    def span(self) -> Span:
+        """What it covers, dimensions that it fills merged into the ones outside them."""
         triples = zip(self.place.indices, self.counts, self.dims, strict=True)
         counts = [min(float(dim), max(1.0, count / index.divisor)) for index, count, dim in triples]
-        run = 1.0
-        while counts:
+        run, size = 1.0, 1
+        while counts and run > size - 0.5:
             run *= counts.pop()
-            if run < prod(self.dims[len(counts) :]):
-                break
-        return prod(counts), run * _SIZE
+            size *= self.dims[len(counts)]
+        while counts and counts[-1] == 1.0:
+            counts.pop()
+            size *= self.dims[len(counts)]
+        return Span(prod(counts), run * _SIZE, size * _SIZE, self.written)
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
@@ -114,10 +153,8 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, tu
     own = [touch for node in loop.body if not isinstance(node, Loop) for touch in _touches(node, dims)]
     touched = _distinct([*own, *(touch for _, touches in inner for touch in touches)])
     through = _distinct(touch.over(loop) for touch in touched)
-    iteration = sum(_by_buffer(touched, weighted=False).values())
-    cost = sum(_by_buffer(through, weighted=True).values())
-    rest = sum(_by_buffer(own, weighted=True).values())
-    return Region(loop.trips, cost, iteration, tuple(region for region, _ in inner), rest), through
+    loops = tuple(region for region, _ in inner)
+    return Region(loop.trips, _cost(through), _spans(touched), loops, _cost(own)), through
 
 
 def _touches(statement: Assign | Accumulate, dims: Mapping[str, tuple[int, ...]]) -> Iterator[_Touch]:
@@ -144,14 +181,16 @@ def _distinct(touches: Iterable[_Touch]) -> tuple[_Touch, ...]:
     return tuple(dict.fromkeys(touch for touch in touches if touch.place.indices))
 
 
-def _by_buffer(touches: Iterable[_Touch], weighted: bool) -> dict[str, float]:
-    """Bytes by buffer; of several touches of one buffer the largest, since they tend to lie in each other."""
-    largest: dict[str, float] = {}
+def _spans(touches: Iterable[_Touch]) -> tuple[Span, ...]:
+    """One span a buffer: of several the largest, since they tend to lie in each other."""
+    largest: dict[str, Span] = {}
     for touch in touches:
-        runs, run = touch.extent()
-        lines = ceil(run / LINE) * LINE if runs > 1 else run
-        total = runs * lines
-        if weighted:
-            total *= (WRITTEN if touch.written else 1.0) * (1.0 + min(1.0, START / run) if runs > 1 else 1.0)
-        largest[touch.place.buffer] = max(largest.get(touch.place.buffer, 0.0), total)
-    return largest
+        span = touch.span()
+        before = largest.get(touch.place.buffer)
+        if before is None or span.cost > before.cost:
+            largest[touch.place.buffer] = span
+    return tuple(largest.values())
+
+
+def _cost(touches: Iterable[_Touch]) -> float:
+    return sum(span.cost for span in _spans(touches))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
+from math import ceil, prod
 
 from ilang_eq.extract.footprint import Extents, Region, bytes_of, regions
 from ilang_eq.extract.issue import issue_time
@@ -19,6 +19,8 @@ from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Kernel, Program
 
+TASK_CYCLES = 40.0
+"""Finding the position of a task that several loops make up: a division or two."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -79,13 +81,31 @@ def _kernel(
 
 
 def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: float) -> _NestCost:
-    used = min(threads, max(1, ceil(loop.trips))) if loop.parallel else 1
-    share = ceil(loop.trips / used) / loop.trips if used > 1 else 1.0
-    parts = [("issue", issue_time((loop,), machine) * share * _NS)]
+    loops = _tasks(loop)
+    tasks = prod(task.trips for task in loops)
+    used = max(1, min(threads, ceil(tasks)))
+    share = ceil(tasks / used) / tasks if used > 1 else 1.0
+    found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
+    parts = [("issue", (issue_time((loop,), machine) + found) * share * _NS)]
     for inner, outer in pairwise(machine.levels):
-        fetched = 0.0 if whole <= inner.bytes else region.fetched(inner.bytes)
+        fetched = 0.0 if whole <= inner.bytes else region.fetched(inner)
         parts.append((outer.name, _transfer(fetched, share, outer) * _NS))
     return _NestCost(tuple(parts), machine.fork_join_us * _US if used > 1 else 0.0)
+
+
+def _tasks(loop: Loop) -> tuple[Loop, ...]:
+    """The loops whose iterations threads share: this one and those perfectly inside it that are as independent."""
+    loops = [loop] if loop.parallel else []
+    while loops and len(loops[-1].body) == 1:
+        inner = loops[-1].body[0]
+        if not isinstance(inner, Loop) or inner.reduces or inner.width is not None or not _has_loops(inner):
+            break
+        loops.append(inner)
+    return tuple(loops)
+
+
+def _has_loops(loop: Loop) -> bool:
+    return any(isinstance(node, Loop) for node in loop.body)
 
 
 def _transfer(amount: float, share: float, level: Level) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import log2
+from operator import or_
 from typing import Literal as Choice
 from typing import assert_never
 
@@ -12,8 +14,6 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 
-GATHER_SLOTS = 2.0
-"""Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
 LONG = 64
 """Iterations from which a reduction is spread over ``CHAINS`` independent accumulators."""
 CHAINS = 4
@@ -37,6 +37,8 @@ RATE_OF: dict[str, RateName] = {
     "shift_factor": "exp",
 }
 """The rate that each op runs at; those not here run as comparisons do."""
+POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div", -0.5: "div", -1.0: "div"}
+"""The rate that each constant power runs at; others are general."""
 
 Statements = Sequence[Assign | Accumulate]
 
@@ -78,11 +80,10 @@ class _Tally:
         self.slots += times / width
         self.busy += times / getattr(rates, rate)
 
-    def move(self, place: Load, mask: Mask, times: float) -> None:
+    def move(self, mask: Mask, times: float) -> None:
         """Charge ``times`` elements between registers and the first-level cache."""
         width = self.width(mask)
-        apart = width > 1 and not _next_to_each_other(place, self.stack)
-        self.slots += times * GATHER_SLOTS if apart else times / width
+        self.slots += times / width
         self.bytes += times * _SIZE
 
 
@@ -103,12 +104,14 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine) -> float:
 
 
 def _lanes(statements: Statements, stack: Stack, machine: Machine) -> int:
-    """The widest vector that the innermost loop allows; 1 where iterations depend on each other or overwrite."""
+    """The widest vector that the innermost loop allows; 1 where iterations depend on each other or places lie apart."""
     if not stack.innermost or _recurs(statements, stack):
         return 1
     for statement in statements:
         fixed = not stack.mask(statement.target) & stack.innermost
         if isinstance(statement, Assign) and statement.target.indices and fixed:
+            return 1
+        if any(_strided(place, stack) for place in (statement.target, *_loads(statement.value))):
             return 1
     width = stack.loops[-1].width
     if width is None:
@@ -140,11 +143,13 @@ def _loads(value: Scalar) -> list[Load]:
             assert_never(other)
 
 
-def _next_to_each_other(place: Load, stack: Stack) -> bool:
-    """Are the elements of ``place`` neighbours as the innermost loop runs?"""
+def _strided(place: Load, stack: Stack) -> bool:
+    """Does ``place`` move by more than one element as the innermost loop runs?"""
+    if not stack.mask(place) & stack.innermost:
+        return False
     variable = stack.loops[-1].variable
     *outer, last = place.indices
-    return variable in last.variables and last.divisor == 1 and not any(variable in i.variables for i in outer)
+    return last.divisor != 1 or any(variable in index.variables for index in outer)
 
 
 def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int) -> float:
@@ -173,16 +178,26 @@ def _evaluate(value: Scalar, tally: _Tally) -> _Term:
             return _load(value, tally)
         case Apply(op, arguments):
             terms = [_evaluate(argument, tally) for argument in arguments]
-            mask = 0
-            for term in terms:
-                mask |= term.mask
+            mask = reduce(or_, (term.mask for term in terms), 0)
+            times = tally.stack.executions(mask)
             if op in ("add", "sub"):
-                _add(mask, tally.stack.executions(mask), terms, tally)
+                _add(mask, times, terms, tally)
             else:
-                tally.operate(RATE_OF.get(op, "compare"), mask, tally.stack.executions(mask))
+                tally.operate(_rate(op, arguments), mask, times)
             return _Term(mask, op == "mul")
         case other:
             assert_never(other)
+
+
+def _rate(op: str, arguments: Sequence[Scalar]) -> RateName:
+    """The rate that ``op`` runs at; a power with one constant is an exponential, a square root or a product."""
+    match op, arguments:
+        case "pow", (_, Constant(exponent)):
+            return POWERS.get(exponent, "pow")
+        case "pow", (Constant(base), _) if base > 0:
+            return "exp"
+        case _:
+            return RATE_OF.get(op, "compare")
 
 
 def _load(place: Load, tally: _Tally) -> _Term:
@@ -191,7 +206,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         tally.terms[place] = _Term(tally.stack.mask(place))
         if place.indices:
             mask = tally.terms[place].mask
-            tally.move(place, mask, tally.stack.executions(mask))
+            tally.move(mask, tally.stack.executions(mask))
     return tally.terms[place]
 
 
@@ -208,7 +223,7 @@ def _store(target: Load, value: _Term, tally: _Tally) -> None:
         tally.terms[target] = value
         return
     mask = tally.stack.mask(target)
-    tally.move(target, mask, tally.stack.executions(mask))
+    tally.move(mask, tally.stack.executions(mask))
     tally.terms[target] = _Term(mask)
 
 
@@ -221,9 +236,9 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
     else:
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
-        _hold(target, mask, times, tally)
+        _hold(mask, times, tally)
     else:
-        tally.move(target, mask, 2 * times)
+        tally.move(mask, 2 * times)
     tally.terms[target] = _Term(mask)
 
 
@@ -236,12 +251,12 @@ def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
     return not mask & stack.innermost or (constant and bool(around) and not mask & around)
 
 
-def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
+def _hold(mask: Mask, times: float, tally: _Tally) -> None:
     """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
     moves = stack.held(mask) if constant else stack.entered * stack.copies(mask)
-    tally.move(target, mask, 2 * moves)
+    tally.move(mask, 2 * moves)
     folds = tally.lanes > 1 and not mask & stack.innermost
     if folds:
         tally.slots += moves * 2 * log2(tally.lanes)

@@ -50,6 +50,7 @@ class Level:
     Args:
         name: as in ``explain()``.
         bytes: capacity, per core or (if ``shared``) in all.
+        way_bytes: addresses this far apart compete for the same few lines; a line's 64 where they are hashed.
         shared: do all cores share it?
         bandwidth: GB/s out of it to one thread.
         bandwidth_all: GB/s out of it to all threads together.
@@ -58,6 +59,7 @@ class Level:
 
     name: str
     bytes: float
+    way_bytes: int
     shared: bool
     bandwidth: float
     bandwidth_all: float

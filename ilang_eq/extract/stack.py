@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.extract.trips import Loop
@@ -34,7 +34,7 @@ class Stack:
     def with_innermost(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop."""
         *outer, last = self.loops
-        innermost = Loop(last.variable, last.step, trips, last.width, last.parallel, last.body)
+        innermost = replace(last, trips=trips)
         return Stack((*outer, innermost), self.unrolled, (*self.reached[:-1], self.reached[-2] * trips))
 
     @property

@@ -30,6 +30,7 @@ class Loop:
     trips: float
     width: int | None
     parallel: bool
+    reduces: bool
     body: tuple[Node, ...]
 
 
@@ -69,7 +70,7 @@ def _loop(loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str,
     width = None if loop.limit is None else -(-loop.limit // loop.step)
     inside = {**outer, loop.variable: _Blocks(loop.step, _blocks(lengths, loop.step))}
     body = evaluate(loop.body, extents, inside)
-    return Loop(loop.variable, loop.step, trips, width, loop.parallel, body)
+    return Loop(loop.variable, loop.step, trips, width, loop.parallel, loop.reduces, body)
 
 
 def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
