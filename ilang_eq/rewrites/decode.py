@@ -3,7 +3,8 @@
 Invariants of what ``decode`` returns:
   * a class's operands have lower numbers; the component's own expression comes first in its class
   * of ``x ∘ y`` and ``y ∘ x`` only one is kept, the component's own if it is one of them
-  * a class that an input or a number belongs to holds nothing else; if it is an output, a copy of it is computed
+  * a class that an input or a number belongs to holds nothing else
+  * every output is computed: one that is only an input, a number or a view gets a copy of it
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ def operands(node: ENode) -> tuple[ClassId, ...]:
             return (x,)
         case other:
             assert_never(other)
+
+
+def is_computed(found: EClass) -> bool:
+    """Does an expression compute this class? If not, it is an input, a number or a view."""
+    return any(isinstance(node, Apply | Reduce) for node in found.nodes)
 
 
 def decode(engine: Engine, terms: Terms) -> Classes:
@@ -186,11 +192,11 @@ def _number(nodes: Nodes, roots: Iterable[ClassId]) -> dict[ClassId, ClassId]:
 def _computed(
     classes: dict[ClassId, EClass], outputs: list[tuple[ClassId | Input, tuple[AxisId, ...]]]
 ) -> tuple[dict[ClassId, EClass], tuple[tuple[ClassId | Input, tuple[AxisId, ...]], ...]]:
-    """With a copy computed for each output that is only an input or a number under other axes."""
+    """With a copy computed for each output that is only something else under other axes."""
     copies: dict[ClassId, ClassId] = {}
     grown = dict(classes)
     for wire, _ in outputs:
-        if not isinstance(wire, Input) and wire not in copies and isinstance(classes[wire].nodes[0], Read | Number):
+        if not isinstance(wire, Input) and wire not in copies and not is_computed(classes[wire]):
             copies[wire] = len(grown)
             grown[len(grown)] = EClass(classes[wire].axes, (Apply("add", (wire,)),))
     return grown, tuple((wire if isinstance(wire, Input) else copies.get(wire, wire), dims) for wire, dims in outputs)

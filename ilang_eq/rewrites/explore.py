@@ -97,10 +97,9 @@ class _Search:
         for run in self.runs:
             for name, count in run.matches.items():
                 tried[name] = (tried[name][0] + count, tried[name][1] + run.rule_seconds.get(name, 0.0))
-        reasons = (run.stop_reason for run in self.runs)
-        stop = next((reason for reason in reasons if reason != "saturated"), "saturated")
+        stopped: list[StopReason] = [run.stop_reason for run in self.runs if run.stop_reason != "saturated"]
         nodes, rows = engine.size(), sum(engine.sizes().values())
-        return SearchReport(self.seconds, nodes, rows - nodes, tried, stop)
+        return SearchReport(self.seconds, nodes, rows - nodes, tried, stopped[0] if stopped else "saturated")
 
 
 def _engine(rules: RuleSet) -> Engine:

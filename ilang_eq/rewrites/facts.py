@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ilang_eq.rewrites.decode import is_computed
 from ilang_eq.rewrites.encode import node_text
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Read, Reduce, Variant
 from ilang_eq.rewrites.vocabulary import set_of, vec_of
@@ -78,7 +79,7 @@ def _term(c: ClassId) -> str:
 
 def _class_facts(c: ClassId, found: EClass, classes: Mapping[ClassId, EClass]) -> Iterator[str]:
     match found.nodes[0]:
-        case Apply(_, (x,)) if _is_leaf(classes[x].nodes[0]):
+        case Apply(_, (x,)) if not is_computed(classes[x]):
             pass  # a copy of an input may have been merged into the input's class: this one stands for itself
         case node:
             yield f"(union {_term(c)} {node_text(node, _term)})"

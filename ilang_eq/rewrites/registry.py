@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ilang_eq.errors import RuleError
 from ilang_eq.rewrites import algebra, online, schedule
+from ilang_eq.rewrites.combinator_laws import COMBINATOR_LAWS, COMBINATOR_LAWS_DUPLICATING
+from ilang_eq.rewrites.combinator_wiring import WIRING
 from ilang_eq.rewrites.rules import RuleSet
 
 _ALGEBRA = algebra.EXACT + algebra.REASSOCIATING
@@ -25,10 +27,13 @@ _SETS = {
         RuleSet("risky", algebra.RISKY),
         RuleSet("schedule", _SCHEDULE),
         RuleSet("online", _ONLINE),
+        COMBINATOR_LAWS,
+        COMBINATOR_LAWS_DUPLICATING,
+        WIRING,
     )
 }
 
-_RULES = {rule.name: RuleSet(rule.name, (rule,)) for rules in _SETS.values() for rule in rules}
+_NAMED = _SETS | {rule.name: RuleSet(rule.name, (rule,)) for rules in _SETS.values() for rule in rules}
 
 
 def rule_set(rules: RuleSet | str) -> RuleSet:
@@ -39,7 +44,6 @@ def rule_set(rules: RuleSet | str) -> RuleSet:
     """
     if isinstance(rules, RuleSet):
         return rules
-    found = _SETS.get(rules) or _RULES.get(rules)
-    if found is None:
-        raise RuleError(f"no rule set {rules!r}", legal=(*_SETS, *_RULES))
-    return found
+    if rules not in _NAMED:
+        raise RuleError(f"no rule set {rules!r}", legal=tuple(_NAMED))
+    return _NAMED[rules]
