@@ -27,11 +27,26 @@ OVERFLOWS = 1.5
 WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""
 START = 128
-"""Bytes whose time it takes to find the start of a run of consecutive lines."""
+"""Bytes at the start of a run of consecutive lines that come unforeseen."""
 _SIZE = 4
 
 Extents = Mapping[tuple[int, int], int]
 """Dimension d of input n, under the key (n, d)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Weighted ``bytes`` between two levels, ``apart`` of them in lines that no prefetcher sees coming."""
+
+    bytes: float = 0.0
+    apart: float = 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(self.bytes + other.bytes, self.apart + other.apart)
+
+    def times(self, factor: float) -> Traffic:
+        """So much, ``factor`` times."""
+        return Traffic(self.bytes * factor, self.apart * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +64,10 @@ class Span:
         return self.runs * ceil(self.run / LINE) * LINE if self.runs > 1 else self.run
 
     @property
-    def cost(self) -> float:
-        """Bytes, weighted by what one costs to fetch."""
-        start = min(1.0, START / self.run) if self.runs > 1 else 0.0
-        return self.bytes * (WRITTEN if self.written else 1.0) * (1.0 + start)
+    def traffic(self) -> Traffic:
+        """What fetching it moves."""
+        moved = self.bytes * (WRITTEN if self.written else 1.0)
+        return Traffic(moved, moved * min(1.0, START / self.run) if self.runs > 1 else 0.0)
 
     def occupies(self, level: Level) -> float:
         """Bytes of ``level`` that it makes unusable: more than its own where runs compete for the same lines."""
@@ -69,26 +84,27 @@ class Region:
 
     Args:
         trips: how often its body runs.
-        cost: weighted bytes touched in a run.
+        whole: what fetching all that a run touches, once, moves.
         iteration: what one iteration touches, one span a buffer.
         loops: the loops in its body.
-        rest: weighted bytes touched by one run of the body's own statements.
+        rest: as ``whole``, for one run of the body's own statements.
     """
 
     trips: float
-    cost: float
+    whole: Traffic
     iteration: tuple[Span, ...]
     loops: tuple[Region, ...]
-    rest: float
+    rest: Traffic
 
-    def fetched(self, level: Level) -> float:
-        """Weighted bytes that one run moves into ``level``."""
+    def fetched(self, level: Level) -> Traffic:
+        """What one run moves into ``level``."""
         full = sum(span.occupies(level) for span in self.iteration) / level.bytes
         lost = min(1.0, max(0.0, (full - FITS) / (OVERFLOWS - FITS)))
         if not lost:
-            return self.cost
-        anew = self.trips * (self.rest + sum(loop.fetched(level) for loop in self.loops))
-        return lost * max(anew, self.cost) + (1.0 - lost) * self.cost
+            return self.whole
+        anew = sum((loop.fetched(level) for loop in self.loops), self.rest).times(self.trips)
+        worse = max(anew, self.whole, key=lambda traffic: traffic.bytes)
+        return worse.times(lost) + self.whole.times(1.0 - lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +170,7 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, tu
     touched = _distinct([*own, *(touch for _, touches in inner for touch in touches)])
     through = _distinct(touch.over(loop) for touch in touched)
     loops = tuple(region for region, _ in inner)
-    return Region(loop.trips, _cost(through), _spans(touched), loops, _cost(own)), through
+    return Region(loop.trips, _traffic(through), _spans(touched), loops, _traffic(own)), through
 
 
 def _touches(statement: Assign | Accumulate, dims: Mapping[str, tuple[int, ...]]) -> Iterator[_Touch]:
@@ -187,10 +203,10 @@ def _spans(touches: Iterable[_Touch]) -> tuple[Span, ...]:
     for touch in touches:
         span = touch.span()
         before = largest.get(touch.place.buffer)
-        if before is None or span.cost > before.cost:
+        if before is None or span.bytes > before.bytes:
             largest[touch.place.buffer] = span
     return tuple(largest.values())
 
 
-def _cost(touches: Iterable[_Touch]) -> float:
-    return sum(span.cost for span in _spans(touches))
+def _traffic(touches: Iterable[_Touch]) -> Traffic:
+    return sum((span.traffic for span in _spans(touches)), Traffic())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, prod
 
-from ilang_eq.extract.footprint import Extents, Region, bytes_of, regions
+from ilang_eq.extract.footprint import LINE, Extents, Region, Traffic, bytes_of, regions
 from ilang_eq.extract.issue import issue_time
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
@@ -21,6 +21,8 @@ from ilang_eq.lower.ir import Kernel, Program
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
+IN_FLIGHT = 10.0
+"""Lines that one core waits for at a time."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -88,7 +90,7 @@ def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: flo
     found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
     parts = [("issue", (issue_time((loop,), machine) + found) * share * _NS)]
     for inner, outer in pairwise(machine.levels):
-        fetched = 0.0 if whole <= inner.bytes else region.fetched(inner)
+        fetched = Traffic() if whole <= inner.bytes else region.fetched(inner)
         parts.append((outer.name, _transfer(fetched, share, outer) * _NS))
     return _NestCost(tuple(parts), machine.fork_join_us * _US if used > 1 else 0.0)
 
@@ -108,8 +110,10 @@ def _has_loops(loop: Loop) -> bool:
     return any(isinstance(node, Loop) for node in loop.body)
 
 
-def _transfer(amount: float, share: float, level: Level) -> float:
-    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
+def _transfer(traffic: Traffic, share: float, level: Level) -> float:
+    """Nanoseconds to move ``traffic`` out of ``level``, the busiest thread moving ``share`` of it."""
+    slowdown = max(1.0, level.latency / IN_FLIGHT * level.bandwidth / LINE)
+    amount = traffic.bytes + traffic.apart * (slowdown - 1.0)
     alone = amount * share / level.bandwidth
     return max(alone, amount / level.bandwidth_all) if level.shared else alone
 

@@ -17,6 +17,8 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 LONG = 64
 """Iterations from which a reduction is spread over ``CHAINS`` independent accumulators."""
 CHAINS = 4
+FOLD_CYCLES = 8.0
+"""One halving of a vector of partial results."""
 SCRATCH = 4
 """Vector registers that are not free to hold accumulators."""
 _SIZE = 4
@@ -62,12 +64,13 @@ class _Tally:
     busy: float = 0.0
     bytes: float = 0.0
     chain: float = 0.0
+    folds: float = 0.0
     terms: dict[Load, _Term] = field(default_factory=dict)
 
     def nanoseconds(self) -> float:
-        """The highest ceiling."""
-        slot_rate = self.machine.issue_width * self.machine.clock_ghz
-        return max(self.slots / slot_rate, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
+        """The highest ceiling, and the folds, through which nothing else runs."""
+        slots = self.slots / (self.machine.issue_width * self.machine.clock_ghz)
+        return self.folds + max(slots, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -259,7 +262,7 @@ def _hold(mask: Mask, times: float, tally: _Tally) -> None:
     tally.move(mask, 2 * moves)
     folds = tally.lanes > 1 and not mask & stack.innermost
     if folds:
-        tally.slots += moves * 2 * log2(tally.lanes)
+        tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     spilled = max(0.0, registers - (machine.vector_registers - SCRATCH))
     tally.slots += 2 * spilled * stack.entered
