@@ -79,7 +79,7 @@ class Engine:
         return [output for command in split_commands(text) for output in self._run(command, "program")]
 
     def add_rules(self, rules: Iterable[Rule]) -> None:
-        """Declare each rule under its phase as ruleset, creating rulesets as needed.
+        """Declare each rule in the ruleset of its phase, which must exist.
 
         Raises:
             RuleError: egglog refuses a rule; the message names it.

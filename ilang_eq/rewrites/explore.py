@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ilang_eq.errors import RuleError
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites import algebra, facts, online, schedule, vocabulary
 from ilang_eq.rewrites.decode import Classes, decode
 from ilang_eq.rewrites.encode import encode
 from ilang_eq.rewrites.engine import Engine, Limits, Run, StopReason
 from ilang_eq.rewrites.naming import name_axes
-from ilang_eq.rewrites.rules import RuleSet
+from ilang_eq.rewrites.rules import Phase, RuleSet
 from ilang_eq.rewrites.space import Nest, Repair, Space, Staging, Variant
 
 
@@ -39,12 +40,14 @@ class SearchReport:
 LIMITS = Limits()
 """What ``explore`` stops at unless told otherwise."""
 
+_PHASES: tuple[Phase, ...] = ("algebra", "nests", "online", "staging")
+
 
 def explore(graph: Graph, rules: RuleSet, limits: Limits = LIMITS) -> tuple[Space, SearchReport]:
     """Every computation equal to ``graph`` that ``rules`` find within ``limits``, with its legal schedules.
 
     Raises:
-        RuleError: egglog refuses a rule, or a rule changes the axes of a value.
+        RuleError: egglog refuses a rule, a rule changes the axes of a value, or is for combinators.
         ShapeError: ranks in ``graph`` that contradict each other.
     """
     search = _Search(limits)
@@ -103,9 +106,12 @@ class _Search:
 
 
 def _engine(rules: RuleSet) -> Engine:
+    for rule in rules:
+        if rule.phase not in _PHASES:
+            raise RuleError(f"rule {rule.name!r} is of phase {rule.phase!r}, which no search runs", legal=_PHASES)
     engine = Engine(watched=(*vocabulary.NODE_TABLES, "Nest"))
     engine.execute(vocabulary.DECLARATIONS)
-    for ruleset in ("algebra", "nests", "online", "staging", schedule.ANALYSIS, *online.ANALYSES):
+    for ruleset in (*_PHASES, schedule.ANALYSIS, *online.ANALYSES):
         engine.ruleset(ruleset)
     for declarations in (algebra.CONTEXT, facts.DECLARATIONS, schedule.DECLARATIONS, online.DECLARATIONS):
         engine.execute(declarations)

@@ -8,7 +8,7 @@ Variants, not classes, carry the facts: equal computations have different loops.
     (operand v k t)            operand k of v is t, and something computes t
     (loop v a)                 v runs over axis a;  (loops v A) is all of them, (reduced v J) those it reduces
     (pointwise v)              v reduces nothing
-    (batch b)                  b lists the axes of every variant and every input
+    (batch b)                  b lists the axes of every variant and every input, scalars aside
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from ilang_eq.rewrites.decode import is_computed
 from ilang_eq.rewrites.encode import node_text
-from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Read, Reduce, Variant
+from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Reduce, Variant
 from ilang_eq.rewrites.vocabulary import set_of, vec_of
 
 DECLARATIONS = """
@@ -52,11 +52,11 @@ def loops_of(node: ENode, classes: Mapping[ClassId, EClass], of: ClassId) -> fro
 
 
 def batch_axes(classes: Mapping[ClassId, EClass]) -> tuple[AxisId, ...]:
-    """The axes that every variant and every input but scalars has: no two of their iterations share anything."""
-    nodes = [(c, node) for c, found in classes.items() for node in found.nodes if found.axes or not _is_leaf(node)]
-    shared = [frozenset(node.axes) if isinstance(node, Read) else loops_of(node, classes, c) for c, node in nodes]
+    """The axes of every variant and every input, scalars aside: no two of their iterations share anything."""
+    nodes = [(c, node) for c, found in classes.items() for node in found.nodes]
+    spanned = [loops for c, node in nodes if (loops := loops_of(node, classes, c))]
     reduced = frozenset(a for _, node in nodes if isinstance(node, Reduce) for a in node.axes)
-    return tuple(sorted(frozenset.intersection(*shared) - reduced)) if shared else ()
+    return tuple(sorted(frozenset.intersection(*spanned) - reduced)) if spanned else ()
 
 
 def facts(classes: Mapping[ClassId, EClass]) -> str:
@@ -67,10 +67,6 @@ def facts(classes: Mapping[ClassId, EClass]) -> str:
         lines.extend(_variant_facts(v, variant, classes, computed))
     lines.append(f"(batch {vec_of(batch_axes(classes))})")
     return "\n".join(lines)
-
-
-def _is_leaf(node: ENode) -> bool:
-    return isinstance(node, Read | Number)
 
 
 def _term(c: ClassId) -> str:

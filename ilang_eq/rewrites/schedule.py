@@ -4,9 +4,9 @@ A nest lists the outer (tile) loops of a variant from the outside in; all its el
 what the variant does, so ``(Nest v n)`` is an e-node of the variant's own class. Nests are kept few by two rules of
 dominance:
 
-  * an axis of every variant and every input is a batch axis: its iterations share nothing, so a loop over it belongs
-    outside everything that shares something, and two such loops commute. A nest has all of them, outermost and in
-    order, or no loop at all, and nothing is staged between them.
+  * an axis of every variant and every input, scalars aside, is a batch axis: its iterations share nothing, so a loop
+    over it belongs outside everything that shares something, and two such loops commute. A nest has all of them,
+    outermost and in order, or no loop at all, and nothing is staged between them.
   * beyond those a nest has at most ``DEPTH`` loops; an axis not among them is one tile.
 
 Whether a producer may be computed inside a consumer's loops depends on two nests, so it is a fact. Inside the first
@@ -46,7 +46,7 @@ DECLARATIONS = f"""
 (relation staged (i64 Dims i64 i64 i64 Dims))
 (relation inlined (i64 Dims i64 i64 Dims))
 
-{" ".join(f"(place {n})" for n in range(8))}
+{" ".join(f"(place {n})" for n in range(26))}
 (set (members (vec-empty)) (set-empty))
 
 (rule ((variant v t)) ((union t (Nest v (vec-empty)))) :ruleset nests)
@@ -77,9 +77,9 @@ NESTS = (
         "split",
         "n → n a: one more tile loop, over an axis of the variant; tile sizes stay symbolic",
         f"""
-        (rule ((= t (Nest v (vec-empty))) (batch b) (> (vec-length b) 0) (variant v t))
+        (rule ((batch b) (> (vec-length b) 0) (= a (vec-get b 0)) (loop v a) (variant v t))
               ((union t (Nest v b)) (grown v b -1)))
-        (rule ((= t (Nest v (vec-empty))) (batch (vec-empty)) (variant v t)) ((grown v (vec-empty) -1)))
+        (rule ((batch (vec-empty)) (variant v t)) ((grown v (vec-empty) -1)))
         (rule ((grown v n last) (loop v a) (> a last) (batch b) (vec-not-contains b a)
                (< (vec-length n) (+ (vec-length b) {DEPTH})) (variant v t))
               ((union t (Nest v (vec-push n a))) (grown v (vec-push n a) a)))

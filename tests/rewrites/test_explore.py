@@ -71,6 +71,11 @@ def test_a_rule_that_changes_axes_is_an_error() -> None:
         explore(wire(MATMUL), default + wrong)
 
 
+def test_combinator_laws_are_for_another_search() -> None:
+    with pytest.raises(RuleError, match="phase 'combinators'"):
+        explore(wire(MATMUL), default + rule_set("combinator-laws"))
+
+
 def test_a_users_rule_takes_part() -> None:
     halve = Rule("halve", "x/2 → x·0.5", "algebra", '(rewrite (Bin "div" x (Num 2.0)) (Bin "mul" x (Num 0.5)))')
     report = explore(wire(i("ij/2~ij")), default + halve)[1]

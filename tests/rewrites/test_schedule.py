@@ -68,6 +68,7 @@ def test_batch_axes_are_outermost_in_order_and_all_or_none() -> None:
         (MLP, ()),
         (i("ij*ij~ij") >> i("^ij~ji"), (0, 1)),
         (i("ij*2~ij") >> i("ij*.~ij"), (0, 1)),
+        (i("/.~.") >> i(".*ij~ij"), (0, 1)),
     ],
 )
 def test_batch_axes_belong_to_every_variant_and_every_input(component: Component, batch: Nest) -> None:
