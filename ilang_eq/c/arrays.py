@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ilang_eq.errors import ArrayError
 
+FLOAT32 = np.dtype(np.float32)
 Floats: TypeAlias = NDArray[np.float32]
 Array: TypeAlias = Any
 """A NumPy array, or a torch tensor, of float32. (torch is optional, also to the type checker.)"""

@@ -12,10 +12,10 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from ilang_eq.c.arrays import Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
-from ilang_eq.c.build import build
+from ilang_eq.c.arrays import FLOAT32, Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
 from ilang_eq.c.emit import call_extents, emit, written_outputs
-from ilang_eq.errors import ArrayError, BuildError, OptionError
+from ilang_eq.c.library import Library, load, threads_now
+from ilang_eq.errors import ArrayError, OptionError
 from ilang_eq.lower.ir import CeilDiv, Extent, Program, Size
 
 _ALIGNMENT = 64
@@ -25,18 +25,31 @@ _MOST_SIGNATURES = 256
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What one combination of input shapes leads to."""
+    """What one combination of input shapes leads to. ``quick``: a call needs no more than pointers."""
 
     extents: ctypes.Array[ctypes.c_int64]
     outputs: tuple[tuple[int, ...], ...]
+    workspace: int
+    quick: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Library:
-    """A loaded kernel."""
+class _Frame(threading.local):
+    """What each thread keeps between calls: pointer arrays, and the workspace."""
 
-    run: Any
-    workspace: Any
+    def __init__(self, inputs: int, outputs: int) -> None:
+        self.inputs = (ctypes.c_void_p * inputs)()
+        self.outputs = (ctypes.c_void_p * outputs)()
+        self.memory: Floats = np.empty(0, dtype=np.float32)
+        self.aligned = 0
+
+    def workspace(self, floats: int) -> int | None:
+        """The address of at least ``floats`` floats, aligned; None for none."""
+        if floats == 0:
+            return None
+        if self.memory.size < floats + _ALIGNMENT // 4:
+            self.memory = np.empty(floats + _ALIGNMENT // 4, dtype=np.float32)
+            self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % _ALIGNMENT
+        return self.aligned
 
 
 class CKernel:
@@ -59,7 +72,7 @@ class CKernel:
         self._buffers = {buffer.name: buffer for buffer in program.buffers}
         self._written = written_outputs(program)
         self._signatures: dict[tuple[tuple[int, ...], ...], _Signature] = {}
-        self._local = threading.local()
+        self._frame = _Frame(len(program.inputs), len(program.outputs))
 
     @cached_property
     def source(self) -> str:
@@ -67,8 +80,8 @@ class CKernel:
         return emit(self.program)
 
     @cached_property
-    def _library(self) -> _Library:
-        return _load(self.source)
+    def _library(self) -> Library:
+        return load(self.source)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Array | tuple[Array, ...]:
         """Run on float32 ``arrays``; float scalars will do for inputs without dimensions.
@@ -84,84 +97,122 @@ class CKernel:
             ArrayError: arrays of the wrong number, type or shape, or an ``out`` that cannot be written.
             BuildError: at the first call, if the kernel cannot be compiled.
         """
+        results = self._quick(arrays, out)
+        if results is None:
+            results = self._careful(arrays, out)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _quick(self, arrays: tuple[Any, ...], out: Any) -> Sequence[Array] | None:
+        """A call with plain arrays of shapes seen before; None if ``_careful`` must look at it."""
+        for array in arrays:
+            if type(array) is not np.ndarray or array.dtype is not FLOAT32 or not array.flags.carray:
+                return None
+        signature = self._signatures.get(tuple([array.shape for array in arrays]))
+        if signature is None or not signature.quick:
+            return None
+        addresses = [_address(array) for array in arrays]
+        if out is None:
+            results = [np.empty(shape, FLOAT32) for shape in signature.outputs]
+            into = [_address(result) for result in results]
+        else:
+            results = [out] if type(out) is np.ndarray else out
+            if type(results) not in (list, tuple) or len(results) != len(signature.outputs):
+                return None
+            for result, shape in zip(results, signature.outputs, strict=True):
+                if type(result) is not np.ndarray or result.dtype is not FLOAT32 or not result.flags.carray:
+                    return None
+                if result.shape != shape:
+                    return None
+            into = [_address(result) for result in results]
+            if (type(out) is not np.ndarray) != (len(into) > 1) or _overlapping(arrays, addresses, results, into):
+                return None
+        self._enter(addresses, into, signature)
+        return results
+
+    def _careful(self, arrays: tuple[Any, ...], out: Any) -> Sequence[Array]:
+        """Any call: everything is checked, converted where that is allowed, and run."""
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
-        signature = self._signature(tuple(array.shape for array in inputs))
+        shapes = tuple(array.shape for array in inputs)
+        outputs = self._output_shapes(shapes)
         if out is None:
-            results = [empty(shape, as_torch) for shape in signature.outputs]
+            results = [empty(shape, as_torch) for shape in outputs]
         else:
             if uses_torch(out if isinstance(out, tuple | list) else (out,)) != as_torch:
                 raise ArrayError("out is not of the inputs' kind", expected="torch tensors for torch, NumPy for NumPy")
-            results = given_outputs(out, signature.outputs, inputs)
-        self._run(inputs, [view for _, view in results], signature)
-        return results[0][0] if len(results) == 1 else tuple(array for array, _ in results)
+            results = given_outputs(out, outputs, inputs)
+        self._run([as_readable(array) for array in inputs], [view for _, view in results], self._signature(shapes))
+        return [array for array, _ in results]
 
     def _checked(self, arrays: Sequence[Any]) -> list[Floats]:
         ranks = self.program.ranks
         if len(arrays) != len(ranks):
-            raise ArrayError(f"{len(arrays)} arrays for a kernel of {len(ranks)} inputs", expected=self._expected())
+            shapes = [f"({', '.join(map(str, self._buffers[name].dims))})" for name in self.program.inputs]
+            raise ArrayError(
+                f"{len(arrays)} arrays for a kernel of {len(ranks)} inputs", expected=f"shapes {', '.join(shapes)}"
+            )
         return [as_floats(array, f"input {k}", rank) for k, (array, rank) in enumerate(zip(arrays, ranks, strict=True))]
 
-    def _expected(self) -> str:
-        shapes = [self._buffers[name].dims for name in self.program.inputs]
-        return "inputs of shapes " + ", ".join(f"({', '.join(map(str, dims))})" for dims in shapes)
-
-    def _signature(self, shapes: tuple[tuple[int, ...], ...]) -> _Signature:
-        """What ``shapes`` lead to; checked once. Raises ArrayError for extents that disagree."""
-        known = self._signatures.get(shapes)
-        if known is not None:
-            return known
-        for first, *others in self.program.ties:
-            for k, d in others:
-                if shapes[k][d] != shapes[first[0]][first[1]]:
+    def _output_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        """The outputs' shapes. Raises ArrayError for input extents that disagree."""
+        for (k, d), *others in self.program.ties:
+            for other, dim in others:
+                if shapes[other][dim] != shapes[k][d]:
                     raise ArrayError(
-                        f"input {k} has {shapes[k][d]} elements along dimension {d}, "
-                        f"but input {first[0]} has {shapes[first[0]][first[1]]} along dimension {first[1]}",
+                        f"input {other} has {shapes[other][dim]} elements along dimension {dim}, "
+                        f"but input {k} has {shapes[k][d]} along dimension {d}",
                         expected="equal extents",
                     )
-        extents = [shapes[e.input][e.dim] for e in call_extents(self.program)]
-        outputs = tuple(self._output_shape(name, shapes) for name in self.program.outputs)
-        found = _Signature((ctypes.c_int64 * max(len(extents), 1))(*extents), outputs)
-        if len(self._signatures) >= _MOST_SIGNATURES:
-            self._signatures.clear()
-        self._signatures[shapes] = found
-        return found
+        return tuple(self._output_shape(name, shapes) for name in self.program.outputs)
 
     def _output_shape(self, name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
         if name in self.program.inputs:
             return shapes[self.program.inputs.index(name)]
         return tuple(_number(size, shapes) for size in self._buffers[name].dims)
 
-    def _run(self, inputs: Sequence[Floats], outputs: Sequence[Floats], signature: _Signature) -> None:
-        readable = [as_readable(array) for array in inputs]
-        if self._written:
-            workspace = self._workspace(signature)
-            code = self._library.run(
-                _pointers(readable), _pointers(outputs), signature.extents, workspace, _threads_now(self.threads)
+    def _signature(self, shapes: tuple[tuple[int, ...], ...]) -> _Signature:
+        """What ``shapes``, which agree, lead to; worked out once. Builds the library."""
+        known = self._signatures.get(shapes)
+        if known is not None:
+            return known
+        numbers = [shapes[e.input][e.dim] for e in call_extents(self.program)]
+        extents = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        outputs = self._output_shapes(shapes)
+        workspace = self._library.workspace(extents, self.threads) if self._written else 0
+        if workspace < 0:
+            raise ArrayError(
+                "the intermediate results for these shapes do not fit in memory", expected="smaller arrays"
             )
-            assert code == 0, f"the kernel refused its arguments with code {code}"
+        written = len(self._written) == len(outputs)
+        quick = written and all(0 not in shape for shape in (*shapes, *outputs))
+        if len(self._signatures) >= _MOST_SIGNATURES:
+            self._signatures.clear()
+        self._signatures[shapes] = _Signature(extents, outputs, workspace, quick)
+        return self._signatures[shapes]
+
+    def _run(self, inputs: Sequence[Floats], outputs: Sequence[Floats], signature: _Signature) -> None:
+        if self._written:
+            self._enter([a.ctypes.data for a in inputs], [a.ctypes.data for a in outputs], signature)
         for position, name in enumerate(self.program.outputs):
-            if position not in self._written:
-                outputs[position][...] = self._passed_on(name, readable, outputs)
+            if position in self._written:
+                continue
+            if name in self.program.inputs:
+                outputs[position][...] = inputs[self.program.inputs.index(name)]
+            else:
+                outputs[position][...] = outputs[self.program.outputs.index(name)]
 
-    def _passed_on(self, name: str, inputs: Sequence[Floats], outputs: Sequence[Floats]) -> Floats:
-        """What an output repeats that no kernel writes."""
-        if name in self.program.inputs:
-            return inputs[self.program.inputs.index(name)]
-        return outputs[self.program.outputs.index(name)]
-
-    def _workspace(self, signature: _Signature) -> int | None:
-        """The address of this thread's workspace, grown to what ``signature`` needs; None if that is nothing."""
-        floats = self._library.workspace(signature.extents, self.threads)
-        if floats < 0:
-            raise ArrayError("the intermediate results of these shapes do not fit in memory", expected="smaller arrays")
-        if floats == 0:
-            return None
-        memory = getattr(self._local, "memory", None)
-        if memory is None or memory.size < floats + _ALIGNMENT // 4:
-            memory = self._local.memory = np.empty(floats + _ALIGNMENT // 4, dtype=np.float32)
-        address = memory.ctypes.data
-        return address + -address % _ALIGNMENT
+    def _enter(self, inputs: Sequence[int], outputs: Sequence[int], signature: _Signature) -> None:
+        frame = self._frame
+        frame.inputs[:] = inputs
+        frame.outputs[:] = outputs
+        code = self._library.run(
+            frame.inputs,
+            frame.outputs,
+            signature.extents,
+            frame.workspace(signature.workspace),
+            threads_now(self.threads),
+        )
+        assert code == 0, f"the kernel refused its arguments with code {code}"
 
 
 def checked_threads(threads: int | None) -> int:
@@ -185,48 +236,20 @@ def _number(size: Size, shapes: Sequence[tuple[int, ...]]) -> int:
             assert_never(other)
 
 
-def _pointers(arrays: Sequence[Floats]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * len(arrays))(*(array.__array_interface__["data"][0] for array in arrays))
+def _address(array: Any) -> int:
+    """Where a writable, contiguous, non-empty array begins (several times as fast as ``array.ctypes.data``)."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
-def _load(source: str) -> _Library:
-    """Build and load; a cached library that does not load is built again, once."""
-    path = build(source)
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError:
-        path.unlink(missing_ok=True)
-        try:
-            library = ctypes.CDLL(str(build(source)))
-        except OSError as error:
-            raise BuildError(f"a kernel was compiled but does not load: {error}") from None
-    run, workspace = library.ilang_run, library.ilang_workspace
-    run.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
-    run.restype = ctypes.c_int
-    workspace.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    workspace.restype = ctypes.c_int64
-    return _Library(run, workspace)
-
-
-class _Threading:
-    """Whether OpenMP's threads exist, and were lost to a fork: a child that waits for them would wait for ever."""
-
-    started = False
-    lost = False
-
-    @classmethod
-    def after_fork(cls) -> None:
-        cls.lost = cls.started
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Threading.after_fork)
-
-
-def _threads_now(threads: int) -> int:
-    """``threads``, or 1 in a process forked from one that had used OpenMP."""
-    if threads > 1:
-        if _Threading.lost:
-            return 1
-        _Threading.started = True
-    return threads
+def _overlapping(
+    inputs: Sequence[Floats], addresses: Sequence[int], outputs: Sequence[Floats], into: Sequence[int]
+) -> bool:
+    """Whether an output shares memory with an input or with another output; all are contiguous."""
+    spans = [(start, start + array.nbytes) for array, start in zip(inputs, addresses, strict=True)]
+    for array, start in zip(outputs, into, strict=True):
+        end = start + array.nbytes
+        for first, last in spans:
+            if start < last and first < end:
+                return True
+        spans.append((start, end))
+    return False

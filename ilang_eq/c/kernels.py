@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.dependence import innermost
@@ -40,14 +41,16 @@ def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
     shared, private = layout.slices("shared"), layout.slices("private")
     functions: list[str] = []
     body = _carved(shared)
-    for node in bind(kernel):
-        if isinstance(node, Parallel):
+    for threaded, nodes in groupby(bind(kernel), lambda node: isinstance(node, Parallel)):
+        if not threaded:
+            body += statements.lines(tuple(nodes))
+            continue
+        for node in nodes:
+            assert isinstance(node, Parallel), "grouped as such"
             name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
             task = _TaskFunction(program, layout, name, node)
             functions.append(task.definition(statements))
             body += task.dispatch(private)
-        else:
-            body += statements.lines([node])
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
     function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))

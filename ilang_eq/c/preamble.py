@@ -89,6 +89,7 @@ static inline vec{n} load{n}(const float *p, int64_t left)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
     vec{n} x;
+#pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
         x[l] = l < count ? p[l] : 0.0f;
     return x;
@@ -99,6 +100,7 @@ static inline vec{n} load{n}(const float *p, int64_t left)
 static inline void store{n}(float *p, vec{n} x, int64_t left)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
+#pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
         if (l < count)
             p[l] = x[l];
@@ -109,6 +111,7 @@ static inline void store{n}(float *p, vec{n} x, int64_t left)
 static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
+#pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
         x[l] = l < count ? x[l] : other;
     return x;
@@ -119,23 +122,22 @@ static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
 _ACROSS = """\
 static inline float across_{op}{n}(vec{n} x)
 {{
-    float part[LANES{n}] __attribute__((aligned(64)));
-    V{n}(part[0]) = x;
-    UNROLL
-    for (int h = LANES{n} / 2; h > 0; h /= 2) {{
-        UNROLL
-        for (int l = 0; l < h; l++)
-            part[l] = {combined};
-    }}
-    return part[0];
+    union {{ vec{n} all; float lane[LANES{n}]; }} part = {{x}};
+{steps}
+    return part.lane[0];
 }}
 """
 
+_ACROSS_STEP = """\
+#pragma omp simd
+    for (int l = 0; l < LANES{n} / {half}; l++)
+        part.lane[l] = {combined};"""
+
 _COMBINED = {
-    "add": "part[l] + part[l + h]",
-    "mul": "part[l] * part[l + h]",
-    "max": "larger(part[l + h], part[l])",
-    "min": "smaller(part[l + h], part[l])",
+    "add": "{x} + {y}",
+    "mul": "{x} * {y}",
+    "max": "larger({y}, {x})",
+    "min": "smaller({y}, {x})",
 }
 
 _REDUCTIONS = {
@@ -157,7 +159,7 @@ def preamble(used: Used, body: str) -> str:
     vectors = [_VECTOR.format(n=n) for n in sorted(used.widths)]
     masks = [_HELPERS[name].format(n=n) for name, n in sorted(used.helpers) if name in _HELPERS]
     lifted = [_lifted(*function) for function in sorted(used.lifted)]
-    sums = [_ACROSS.format(op=op, n=n, combined=_COMBINED[op]) for op, n in across]
+    sums = [_across(op, n) for op, n in across]
     parts = [
         *_needed(body + "".join(masks)),
         *([_LANES] if vectors else []),
@@ -186,12 +188,32 @@ def _needed(body: str) -> Sequence[str]:
     return [text for text, needed in table if needed]
 
 
+def _across(op: str, lanes: int) -> str:
+    """One float from all lanes, by halves."""
+    steps = [
+        _ACROSS_STEP.format(
+            n=lanes,
+            half=half,
+            combined=_COMBINED[op].format(x="part.lane[l]", y=f"part.lane[l + LANES{lanes} / {half}]"),
+        )
+        for half in (2, 4, 8, 16)
+    ]
+    return _ACROSS.format(op=op, n=lanes, steps="\n".join(steps))
+
+
 def _lifted(function: str, arity: int, lanes: int) -> str:
-    """``function`` applied lane by lane, which compilers turn into vector instructions."""
+    """``function`` applied lane by lane: the pragma makes a vector of the loop before it can be unrolled to scalars."""
     names = "xyzw"[:arity]
     parameters = ", ".join(f"vec{lanes} {name}" for name in names)
     arguments = ", ".join(f"{name}[l]" for name in names)
-    return (
-        f"static inline vec{lanes} {function}{lanes}({parameters})\n{{\n    vec{lanes} r;\n"
-        f"    for (int l = 0; l < LANES{lanes}; l++)\n        r[l] = {function}({arguments});\n    return r;\n}}\n"
-    )
+    lines = [
+        f"static inline vec{lanes} {function}{lanes}({parameters})",
+        "{",
+        f"    vec{lanes} r;",
+        "#pragma omp simd",
+        f"    for (int l = 0; l < LANES{lanes}; l++)",
+        f"        r[l] = {function}({arguments});",
+        "    return r;",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -10,22 +10,36 @@ from ilang_eq.c.layout import Layout, array_text, extent_name
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
 from ilang_eq.c.scalar import Printer
 from ilang_eq.c.vectors import EXTREMA, Used, indented, nest_lines, unrolled, update_text
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load, Statement
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 
 
 @dataclass(slots=True)
 class Statements:
-    """Prints the statements of one kernel. ``used`` collects what the text relies on."""
+    """Prints the statements of one kernel.
+
+    Args:
+        layout: where its buffers live.
+        used: collects what the text relies on.
+        names: variables that stand for places, while they are accumulated into.
+    """
 
     layout: Layout
     used: Used
-    tasks: list[Parallel] = field(default_factory=list)
+    names: dict[Load, str] = field(default_factory=dict)
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
-        return [line for node in nodes for line in self._node(node)]
+        lines: list[str] = []
+        for node in nodes:
+            text = self._node(node)
+            # a declaration and the assignment right after it are one sentence
+            if isinstance(node, Assign) and lines and lines[-1] == f"float {node.target.buffer};":
+                lines[-1] = f"float {text[0]}"
+            else:
+                lines += text
+        return lines
 
     def _node(self, node: Node) -> list[str]:
         match node:
@@ -35,7 +49,7 @@ class Statements:
                 declaration = self.layout.declaration(name)
                 return [] if declaration is None else [declaration]
             case Assign() | Accumulate():
-                return [self._update(node, {})]
+                return [self._update(node)]
             case Loop():
                 return self._loop(node)
             case Simd():
@@ -48,11 +62,19 @@ class Statements:
                 return self._registers(node)
             case Versions(facts, full, tail):
                 test = " && ".join(f"{_left(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
-                return [f"if ({test}) {{", *indented(self.lines(full)), "} else {", *indented(self.lines(tail)), "}"]
+                return [f"if ({test}) {{", *self._scope(full), "} else {", *self._scope(tail), "}"]
             case Parallel():
                 raise ValueError("a parallel loop is a function of its own")
             case other:
                 assert_never(other)
+
+    def _scope(self, nodes: tuple[Node, ...]) -> list[str]:
+        """The inside of braces; a register tile needs no braces of its own there."""
+        match nodes:
+            case (Registers() as only,):
+                return self._registers(only)[1:-1]
+            case _:
+                return indented(self.lines(nodes))
 
     def _loop(self, node: Loop) -> list[str]:
         loop, bound = node.source, bound_text(node.source, node.full)
@@ -79,7 +101,7 @@ class Statements:
                 self.used.helpers.add((f"reduction_{EXTREMA[reduction.op]}", 0))
         outside = {target: name for target, name in names.items() if name != target.buffer}
         head = f"for (int64_t {loop.variable} = {first}; {loop.variable} < {last}; {step_text(loop)}) {{"
-        body = [line for s in loop.body for line in self._leaf(s, names)]
+        body = Statements(self.layout, self.used, names).lines([s for s in loop.body if not isinstance(s, For)])
         lines = ["#pragma omp simd" + clauses, head, *indented(body), "}"]
         if not outside:
             return lines
@@ -90,19 +112,8 @@ class Statements:
     def _accumulator(self, target: Load) -> str:
         return target.buffer if self.layout.storage[target.buffer] == "scalar" else f"{target.buffer}_sum"
 
-    def _leaf(self, statement: Statement, names: dict[Load, str]) -> list[str]:
-        match statement:
-            case Assign() | Accumulate():
-                return [self._update(statement, names)]
-            case For():
-                raise ValueError("an innermost loop contains no other")
-            case Declare() | Comment():
-                return self._node(statement)
-            case other:
-                assert_never(other)
-
-    def _update(self, statement: Assign | Accumulate, names: dict[Load, str]) -> str:
-        target = names.get(statement.target) or self.layout.element(statement.target)
+    def _update(self, statement: Assign | Accumulate) -> str:
+        target = self.names.get(statement.target) or self.layout.element(statement.target)
         value = Printer(self.layout.element, self.used.functions).text(statement.value)
         if isinstance(statement, Assign):
             return f"{target} = {value};"
