@@ -15,14 +15,14 @@ from math import ceil, gcd, prod
 from typing import assert_never
 
 from ilang_eq.extract.machine import Level
-from ilang_eq.extract.trips import Loop, Node
+from ilang_eq.extract.trips import Loop, Node, unrolled
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
 
 LINE = 64
 """Bytes in a cache line."""
 FITS = 0.75
 """Share of a level up to which a working set stays; beyond, the rest of the level is lost to passers-by."""
-OVERFLOWS = 1.5
+OVERFLOWS = 1.0
 """Share of a level from which nothing of a working set stays until it comes round again."""
 WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""
@@ -169,8 +169,13 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, tu
     own = [touch for node in loop.body if not isinstance(node, Loop) for touch in _touches(node, dims)]
     touched = _distinct([*own, *(touch for _, touches in inner for touch in touches)])
     through = _distinct(touch.over(loop) for touch in touched)
-    loops = tuple(region for region, _ in inner)
-    return Region(loop.trips, _traffic(through), _spans(touched), loops, _traffic(own)), through
+    whole = _traffic(through)
+    if any(isinstance(node, Loop) and unrolled(node) is None for node in loop.body):
+        loops = tuple(region for region, _ in inner)
+        return Region(loop.trips, whole, _spans(touched), loops, _traffic(own)), through
+    # what a loop of unrolled nests accumulates into stays in registers
+    fetched = [touch for touch in touched if not touch.written or touch.over(loop) != touch]
+    return Region(loop.trips, whole, _spans(fetched), (), _traffic(fetched)), through
 
 
 def _touches(statement: Assign | Accumulate, dims: Mapping[str, tuple[int, ...]]) -> Iterator[_Touch]:

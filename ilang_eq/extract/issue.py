@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 from ilang_eq.extract.leaves import leaf_time
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
-from ilang_eq.extract.trips import Loop, Node
-from ilang_eq.lower.ir import Accumulate, Assign
+from ilang_eq.extract.trips import Loop, Node, leaves, unrolled
 
-MOST_VECTORS = 64
-"""A nest of constant loops is unrolled to at most this many vectors."""
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
-ENTRY_CYCLES = 8.0
+ENTRY_CYCLES = 4.0
 """Setting up a loop, and an exit that is predicted wrong now and then."""
 
 
@@ -35,41 +31,23 @@ def issue_time(nodes: Sequence[Node], machine: Machine) -> float:
 
 
 def _block(nodes: Sequence[Node], stack: Stack, machine: Machine) -> float:
-    leaves = [node for node in nodes if not isinstance(node, Loop)]
+    own = [node for node in nodes if not isinstance(node, Loop)]
     alone = replace(stack, unrolled=len(stack.loops))
     inside = sum(_loop(node, stack, machine) for node in nodes if isinstance(node, Loop))
-    return inside + (leaf_time(leaves, alone, machine) if leaves else 0.0)
+    return inside + (leaf_time(own, alone, machine) if own else 0.0)
 
 
 def _loop(loop: Loop, stack: Stack, machine: Machine) -> float:
-    nest = _constant_nest(loop, machine)
+    nest = unrolled(loop)
     if nest is not None:
         loops, body = nest
         return leaf_time(body, stack.enter(*loops), machine)
     steps = stack.iterations * loop.trips * LOOP_SLOTS / machine.issue_width
     inner = stack.enter(loop)
-    leaves = _leaves(loop.body)
-    if leaves is None:
+    body = leaves(loop.body)
+    if body is None:
         body_time = _block(loop.body, inner, machine)
     else:
         steps /= machine.lanes
-        body_time = leaf_time(leaves, inner, machine)
+        body_time = leaf_time(body, inner, machine)
     return body_time + (steps + stack.iterations * ENTRY_CYCLES) / machine.clock_ghz
-
-
-def _constant_nest(loop: Loop, machine: Machine) -> tuple[tuple[Loop, ...], tuple[Assign | Accumulate, ...]] | None:
-    """The perfect nest of constant loops that ``loop`` heads, and its body; None if it is no such nest or too big."""
-    loops = [loop]
-    while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
-        loops.append(inner)
-    body = _leaves(loops[-1].body)
-    widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
-    if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * machine.lanes:
-        return None
-    return tuple(loops), body
-
-
-def _leaves(nodes: Sequence[Node]) -> tuple[Assign | Accumulate, ...] | None:
-    """``nodes`` if there is no loop among them."""
-    leaves = tuple(node for node in nodes if not isinstance(node, Loop))
-    return leaves if len(leaves) == len(nodes) else None

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from math import log2
+from math import log2, prod
 from operator import or_
 from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Mask, Stack
+from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 
-LONG = 64
-"""Iterations from which a reduction is spread over ``CHAINS`` independent accumulators."""
-CHAINS = 4
-FOLD_CYCLES = 8.0
+GATHER_SLOTS = 4.0
+"""Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
+STRIP = 64
+"""Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
+MASKED_CYCLES = 0.2
+"""Each element of a vector that is loaded or stored in part."""
+FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
 SCRATCH = 4
 """Vector registers that are not free to hold accumulators."""
@@ -55,11 +59,12 @@ class _Term:
 
 @dataclass(slots=True)
 class _Tally:
-    """Demands on the core, for all executions. ``lanes`` innermost iterations go at a time."""
+    """Demands on the core, for all executions: ``lanes`` innermost iterations at a time, perhaps under a mask."""
 
     stack: Stack
     machine: Machine
     lanes: int
+    masked: bool
     slots: float = 0.0
     busy: float = 0.0
     bytes: float = 0.0
@@ -83,43 +88,58 @@ class _Tally:
         self.slots += times / width
         self.busy += times / getattr(rates, rate)
 
-    def move(self, mask: Mask, times: float) -> None:
+    def move(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements between registers and the first-level cache."""
         width = self.width(mask)
-        self.slots += times / width
+        apart = width > 1 and _strided(place, self.stack)
+        self.slots += times * GATHER_SLOTS if apart else times / width
+        if self.masked and width > 1:
+            self.busy += times * MASKED_CYCLES / self.machine.clock_ghz
         self.bytes += times * _SIZE
 
 
 def leaf_time(statements: Statements, stack: Stack, machine: Machine) -> float:
-    """Nanoseconds for every execution of ``statements`` under ``stack``, by the better of vectors and scalars."""
-    scalar = _run(statements, stack, machine, 1)
+    """Nanoseconds for every execution of ``statements`` under ``stack``, tails included."""
     lanes = _lanes(statements, stack, machine)
     if lanes == 1:
-        return scalar
-    innermost = stack.loops[-1]
-    if innermost.width is not None:
-        return min(scalar, _run(statements, stack, machine, lanes))
-    whole = innermost.trips // lanes * lanes
-    rest = innermost.trips - whole
-    vector = _run(statements, stack.with_innermost(whole), machine, lanes) if whole else 0.0
-    tail = _run(statements, stack.with_innermost(rest), machine, 1) if rest else 0.0
-    return min(scalar, vector + tail)
+        return _run(statements, stack, machine, 1)
+    if stack.loops[-1].width is not None:
+        unit = stack.padded()
+        full = prod(loop.full for loop in stack.unit)
+        tail = (1.0 - full) * _run(statements, unit, machine, lanes, masked=True) if full < 1.0 else 0.0
+        return full * _run(statements, unit, machine, lanes) + tail
+    step = STRIP if _folds(statements, stack) else lanes
+    trips = stack.loops[-1].trips
+    whole = trips // step * step
+    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes) if whole else 0.0
+    if whole == trips:
+        return vectors
+    if step == STRIP:
+        return vectors + _run(statements, stack.innermost_runs(STRIP), machine, lanes, masked=True)
+    return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
+
+
+def _folds(statements: Statements, stack: Stack) -> bool:
+    """Does the innermost loop do nothing but reduce?"""
+    return all(
+        isinstance(s, Accumulate) and not stack.mask(s.target) & stack.innermost
+        for s in statements
+        if s.target.indices or isinstance(s, Accumulate)
+    )
 
 
 def _lanes(statements: Statements, stack: Stack, machine: Machine) -> int:
-    """The widest vector that the innermost loop allows; 1 where iterations depend on each other or places lie apart."""
+    """The widest vector that the innermost loop allows; 1 where iterations depend on each other."""
     if not stack.innermost or _recurs(statements, stack):
         return 1
     for statement in statements:
         fixed = not stack.mask(statement.target) & stack.innermost
         if isinstance(statement, Assign) and statement.target.indices and fixed:
             return 1
-        if any(_strided(place, stack) for place in (statement.target, *_loads(statement.value))):
-            return 1
     width = stack.loops[-1].width
     if width is None:
         return machine.lanes
-    return max(n for n in (1, 2, 4, 8, 16) if n <= machine.lanes and width % n == 0)
+    return min(machine.lanes, lanes_of(width))
 
 
 def _recurs(statements: Statements, stack: Stack) -> bool:
@@ -155,8 +175,8 @@ def _strided(place: Load, stack: Stack) -> bool:
     return last.divisor != 1 or any(variable in index.variables for index in outer)
 
 
-def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int) -> float:
-    tally = _Tally(stack, machine, lanes)
+def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, masked: bool = False) -> float:
+    tally = _Tally(stack, machine, lanes, masked)
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -209,7 +229,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         tally.terms[place] = _Term(tally.stack.mask(place))
         if place.indices:
             mask = tally.terms[place].mask
-            tally.move(mask, tally.stack.executions(mask))
+            tally.move(place, mask, tally.stack.executions(mask))
     return tally.terms[place]
 
 
@@ -226,7 +246,7 @@ def _store(target: Load, value: _Term, tally: _Tally) -> None:
         tally.terms[target] = value
         return
     mask = tally.stack.mask(target)
-    tally.move(mask, tally.stack.executions(mask))
+    tally.move(target, mask, tally.stack.executions(mask))
     tally.terms[target] = _Term(mask)
 
 
@@ -239,9 +259,9 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
     else:
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
-        _hold(mask, times, tally)
+        _hold(target, mask, times, tally)
     else:
-        tally.move(mask, 2 * times)
+        tally.move(target, mask, 2 * times)
     tally.terms[target] = _Term(mask)
 
 
@@ -254,12 +274,12 @@ def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
     return not mask & stack.innermost or (constant and bool(around) and not mask & around)
 
 
-def _hold(mask: Mask, times: float, tally: _Tally) -> None:
+def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
     moves = stack.held(mask) if constant else stack.entered * stack.copies(mask)
-    tally.move(mask, 2 * moves)
+    tally.move(target, mask, 2 * moves)
     folds = tally.lanes > 1 and not mask & stack.innermost
     if folds:
         tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
@@ -267,7 +287,7 @@ def _hold(mask: Mask, times: float, tally: _Tally) -> None:
     spilled = max(0.0, registers - (machine.vector_registers - SCRATCH))
     tally.slots += 2 * spilled * stack.entered
     chains = registers
-    if folds and stack.loops[-1].trips >= LONG:
-        chains *= CHAINS
+    if folds:
+        chains *= max(1.0, min(stack.loops[-1].trips, STRIP) / tally.lanes)
     updates = times / tally.lanes if tally.lanes > 1 else times
     tally.chain = max(tally.chain, updates / chains * machine.chain_cycles / machine.clock_ghz)

@@ -31,11 +31,20 @@ class Stack:
             reached.append(reached[-1] * loop.trips)
         return Stack((*self.loops, *loops), len(self.loops), tuple(reached))
 
-    def with_innermost(self, trips: float) -> Stack:
+    def innermost_runs(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop."""
         *outer, last = self.loops
-        innermost = replace(last, trips=trips)
-        return Stack((*outer, innermost), self.unrolled, (*self.reached[:-1], self.reached[-2] * trips))
+        return Stack(tuple(outer), len(outer), self.reached[:-1]).enter(replace(last, trips=trips))
+
+    def padded(self) -> Stack:
+        """The same with every loop of the unit at its full width."""
+        unit = (replace(loop, trips=loop.trips if loop.width is None else loop.width) for loop in self.unit)
+        return Stack(self.loops[: self.unrolled], 0, self.reached[: self.unrolled + 1]).enter(*unit)
+
+    @property
+    def unit(self) -> tuple[Loop, ...]:
+        """The innermost loops that go as one."""
+        return self.loops[self.unrolled :]
 
     @property
     def iterations(self) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
@@ -22,19 +23,48 @@ Lengths = tuple[tuple[int, float], ...]
 class Loop:
     """A loop that runs ``trips`` times on average each time it is reached.
 
-    ``width`` is the constant number of its iterations but for a tail; None if an extent decides.
+    ``width`` is the constant number of its iterations but for a tail, which all but a share ``full`` of its runs
+    are; None if an extent decides.
     """
 
     variable: str
     step: int
     trips: float
     width: int | None
+    full: float
     parallel: bool
     reduces: bool
     body: tuple[Node, ...]
 
 
 Node = Loop | Assign | Accumulate
+Leaves = tuple[Assign | Accumulate, ...]
+
+MOST_VECTORS = 64
+"""A nest of constant loops is unrolled to at most this many vectors."""
+
+
+def leaves(nodes: Sequence[Node]) -> Leaves | None:
+    """``nodes`` if there is no loop among them."""
+    found = tuple(node for node in nodes if not isinstance(node, Loop))
+    return found if len(found) == len(nodes) else None
+
+
+def unrolled(loop: Loop) -> tuple[tuple[Loop, ...], Leaves] | None:
+    """The perfect nest of constant loops that ``loop`` heads, and its body; None if it is no such nest or too big."""
+    loops = [loop]
+    while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
+        loops.append(inner)
+    body = leaves(loops[-1].body)
+    widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
+    if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(widths[-1]):
+        return None
+    return tuple(loops), body
+
+
+def lanes_of(width: int) -> int:
+    """The widest vector, of at most 16 elements, that divides ``width``."""
+    return next(n for n in (16, 8, 4, 2, 1) if width % n == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +98,10 @@ def _loop(loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str,
     lengths = _lengths(loop, extents[loop.extent.input, loop.extent.dim], outer)
     trips = sum(share * -(-length // loop.step) for length, share in lengths)
     width = None if loop.limit is None else -(-loop.limit // loop.step)
+    full = 1.0 if loop.limit is None else dict(lengths).get(loop.limit, 0.0)
     inside = {**outer, loop.variable: _Blocks(loop.step, _blocks(lengths, loop.step))}
     body = evaluate(loop.body, extents, inside)
-    return Loop(loop.variable, loop.step, trips, width, loop.parallel, loop.reduces, body)
+    return Loop(loop.variable, loop.step, trips, width, full, loop.parallel, loop.reduces, body)
 
 
 def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
