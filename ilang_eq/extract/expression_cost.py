@@ -22,6 +22,7 @@ from ilang_eq.extract.machine import Machine, Rates
 from ilang_eq.rewrites.space import AxisId, Nest
 
 Costs = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 Order = tuple[AxisId, ...]
 
 _ELEMENT_BYTES = 4
@@ -64,11 +65,10 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Rows:
-    """Candidate loop orders of an expression over ``loops``, under tile choices."""
+    """Candidate loops of an expression over ``loops``: nests with orders of the element loops."""
 
     loops: tuple[AxisId, ...]
     orders: tuple[tuple[Nest, Order], ...]
-    knobs: Knobs
 
     @cached_property
     def width(self) -> int:
@@ -76,45 +76,55 @@ class Rows:
         return max((len(nest) for nest, _ in self.orders), default=0)
 
     @cached_property
-    def axes(self) -> NDArray[np.int64]:
+    def axes(self) -> Numbers:
         """(rows, loops): the axis of every loop, -1 for padding."""
         padded = [(*nest, *(-1,) * (self.width - len(nest)), *order) for nest, order in self.orders]
         return np.array(padded, dtype=np.int64).reshape(len(self.orders), self.width + len(self.loops))
 
     @cached_property
-    def counts(self) -> Costs:
-        """(rows, loops, points): how often every loop runs."""
-        points = self.knobs.points
-        whole = {a: np.full(points, float(self.knobs.extents[a])) for a in self.loops}
-        tile = {a: np.minimum(self.knobs.tiles[a], whole[a]) for a in self.loops if a in self.knobs.tiles}
-        outer = {a: np.ceil(whole[a] / tile[a]) for a in tile}
-        one = np.ones(points)
-        table = [
+    def _kinds(self) -> Numbers:
+        """(rows, loops): for each loop, where ``at`` lists how often it runs: three numbers an axis, then a one."""
+        place = {axis: n for n, axis in enumerate(self.loops)}
+        padding = 3 * len(self.loops)
+        found = [
             [
-                *(outer[a] for a in nest),
-                *(one for _ in range(self.width - len(nest))),
-                *(tile[a] if a in nest else whole[a] for a in order),
+                *(3 * place[a] for a in nest),
+                *(padding for _ in range(self.width - len(nest))),
+                *(3 * place[a] + (1 if a in nest else 2) for a in order),
             ]
             for nest, order in self.orders
         ]
-        return np.array(table).reshape(len(self.orders), self.width + len(self.loops), points)
+        return np.array(found, dtype=np.int64).reshape(self.axes.shape)
 
     @cached_property
-    def outside(self) -> Costs:
-        """(rows, loops + 1, points): iterations of all loops outside each place, between loops or at the ends."""
-        ones = np.ones((self.counts.shape[0], 1, self.counts.shape[2]))
-        return np.concatenate([ones, np.cumprod(self.counts, axis=1)], axis=1)
-
-    @cached_property
-    def innermost(self) -> NDArray[np.int64]:
+    def innermost(self) -> Numbers:
         """The axis of each row's innermost loop, -1 if there is no loop."""
-        if not self.loops:
-            return np.full(len(self.orders), -1, dtype=np.int64)
-        return self.axes[:, -1]
+        return self.axes[:, -1] if self.loops else np.full(len(self.orders), -1, dtype=np.int64)
 
-    def among(self, axes: Sequence[AxisId]) -> NDArray[np.bool_]:
-        """(rows, loops): which loops run over one of ``axes``."""
-        return np.isin(self.axes, np.array(axes, dtype=np.int64))
+    def at(self, knobs: Knobs) -> SizedRows:
+        """The rows under tile choices."""
+        trips: list[Costs] = []
+        for axis in self.loops:
+            whole = np.full(knobs.points, float(knobs.extents[axis]))
+            tile = np.minimum(knobs.tiles.get(axis, whole), whole)
+            trips += [np.ceil(whole / tile), tile, whole]
+        counts = np.array([*trips, np.ones(knobs.points)])[self._kinds]
+        return SizedRows(self, counts, _products(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class SizedRows:
+    """Candidate loops under G tile choices.
+
+    Args:
+        rows: the loops.
+        counts: (rows, loops, G): how often every loop runs.
+        outside: (rows, loops + 1, G): iterations of all loops outside each place, between loops or at the ends.
+    """
+
+    rows: Rows
+    counts: Costs
+    outside: Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,76 +146,97 @@ class Processor:
         return [_SHARE * size for size in (registers, *shares)]
 
 
-def compute(
-    rows: Rows, op: str, unary: bool, reduced: Sequence[AxisId], strided: NDArray[np.bool_], on: Processor
-) -> Costs:
-    """Running ``op`` at every point; ``strided`` rows have an operand that their innermost loop strides through."""
+def compute(sized: SizedRows, op: str, unary: bool, reduced: Sequence[AxisId], on: Processor) -> Costs:
+    """Running ``op`` at every point, every operand contiguous along the innermost loop."""
     machine, lanes = on.machine, on.machine.lanes
-    entries = rows.outside[:, -2] if rows.loops else np.ones((len(rows.orders), rows.knobs.points))
-    inner = rows.counts[:, -1] if rows.loops else np.ones_like(entries)
+    entries, inner = _innermost(sized)
     vectors = np.ceil(inner / lanes)
     per_vector = np.full_like(inner, lanes / _rate(machine.vector, op, unary))
     if reduced:
-        folds = np.isin(rows.innermost, np.array(reduced, dtype=np.int64))[:, None]
-        apart = np.where(folds, 1.0, vectors)
-        per_vector = np.maximum(per_vector, machine.chain_cycles / machine.clock_ghz / apart)
-    vectorised = vectors * per_vector
-    scalar = inner / _rate(machine.scalar, op, unary)
-    body = np.where(strided[:, None], np.maximum(scalar, vectorised), np.minimum(scalar, vectorised))
-    return entries * (body + _LOOP_CYCLES / machine.clock_ghz)
+        folds = np.isin(sized.rows.innermost, np.array(reduced, dtype=np.int64))[:, None]
+        chain = machine.chain_cycles / machine.clock_ghz
+        per_vector = np.maximum(per_vector, chain / np.where(folds, 1.0, vectors))
+    return entries * np.minimum(vectors * per_vector, inner / _rate(machine.scalar, op, unary))
 
 
-def stride_penalty(rows: Rows, op: str, unary: bool, on: Processor) -> Costs:
-    """What ``compute`` grows by where an operand is strided."""
-    points = rows.outside[:, -1]
-    machine = on.machine
-    return points * max(0.0, 1 / _rate(machine.scalar, op, unary) - 1 / _rate(machine.vector, op, unary))
+def entering(sized: SizedRows, on: Processor) -> Costs:
+    """Entering the innermost loop, each time."""
+    return _innermost(sized)[0] * (_LOOP_CYCLES / on.machine.clock_ghz)
 
 
-def traffic(rows: Rows, axes: Sequence[AxisId], sites: NDArray[np.int64], on: Processor) -> Costs:
-    """Fetching an operand over ``axes`` that lives inside each row's first ``sites`` loops, through every level."""
-    mine = rows.among(axes)
-    places = np.arange(rows.axes.shape[1] + 1)
-    covered = _covered(rows, mine)
-    fetches = _fetches(rows, mine | (places[None, :-1] < sites[:, None]))
-    size = np.take_along_axis(covered, sites[:, None, None], axis=1)[:, 0] * _ELEMENT_BYTES
-    inside = (places[None, :] >= sites[:, None])[:, :, None]
-    total = np.zeros_like(size)
-    capacities = on.capacities()
-    for level in range(len(on.machine.levels)):
-        fits = (covered * _ELEMENT_BYTES <= capacities[level]) & inside
-        place = np.argmax(fits, axis=1)[:, None, :]
-        moved = np.take_along_axis(covered, place, axis=1) * np.take_along_axis(fetches, place, axis=1)
-        total += np.where(size > capacities[level], moved[:, 0] * _ELEMENT_BYTES / on.bandwidth(level), 0.0)
+def gathering(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], on: Processor) -> Costs:
+    """Touching element by element an operand over ``axes`` whose layout the innermost loop crosses.
+
+    Args:
+        last: for every row, the axis along which the operand is contiguous.
+    """
+    innermost = sized.rows.innermost
+    contiguous = np.array([-1 if axis is None or axes.count(axis) > 1 else axis for axis in last], dtype=np.int64)
+    across = np.isin(innermost, np.array(axes, dtype=np.int64)) & (innermost != contiguous)
+    return np.where(across[:, None], sized.outside[:, -1] / on.machine.scalar.add, 0.0)
+
+
+def _innermost(sized: SizedRows) -> tuple[Costs, Costs]:
+    """How often the innermost loop is entered, and how long it is."""
+    if not sized.rows.loops:
+        return sized.outside[:, 0], sized.outside[:, 0]
+    return sized.outside[:, -2], sized.counts[:, -1]
+
+
+def traffic(sized: SizedRows, axes: Sequence[AxisId], site: int, on: Processor) -> Costs:
+    """Fetching an operand over ``axes`` that lives inside the first ``site`` loops, through every level."""
+    mine = np.isin(sized.rows.axes, np.array(axes, dtype=np.int64))
+    places = np.arange(mine.shape[1] + 1)
+    elements = _covered(sized, mine)
+    fetches = _fetches(sized, mine | (places[:-1] < site))
+    total = np.zeros_like(elements[:, 0])
+    for level, capacity in enumerate(on.capacities()[:-1]):
+        fits = elements[:, site:] * _ELEMENT_BYTES <= capacity
+        place = np.argmax(fits, axis=1)[:, None, :] + site
+        moved = np.take_along_axis(elements, place, axis=1) * np.take_along_axis(fetches, place, axis=1)
+        total += np.where(fits[:, 0], 0.0, moved[:, 0] * (_ELEMENT_BYTES / on.bandwidth(level)))
     return total
 
 
-def _covered(rows: Rows, mine: NDArray[np.bool_]) -> Costs:
-    """(rows, places, points): elements that the loops inside each place cover."""
-    runs = np.where(mine[:, :, None], rows.counts, 1.0)[:, ::-1]
-    ones = np.ones((runs.shape[0], 1, runs.shape[2]))
-    return np.concatenate([ones, np.cumprod(runs, axis=1)], axis=1)[:, ::-1]
+def _covered(sized: SizedRows, mine: NDArray[np.bool_]) -> Costs:
+    """(rows, places, G): elements that the loops inside each place cover."""
+    runs = np.where(mine[:, :, None], sized.counts, 1.0)
+    return _products(runs[:, ::-1])[:, ::-1]
 
 
-def _fetches(rows: Rows, moves: NDArray[np.bool_]) -> Costs:
-    """(rows, places, points): iterations outside each place, without the loops just outside it that move nothing."""
+def _products(counts: Costs) -> Costs:
+    """(rows, places, G): the product of all loops before each place."""
+    products = np.ones((counts.shape[0], counts.shape[1] + 1, counts.shape[2]))
+    np.cumprod(counts, axis=1, out=products[:, 1:])
+    return products
+
+
+def _fetches(sized: SizedRows, moves: NDArray[np.bool_]) -> Costs:
+    """(rows, places, G): iterations outside each place, without the loops just outside it that move nothing."""
     last = np.maximum.accumulate(np.where(moves, np.arange(1, moves.shape[1] + 1), 0), axis=1)
     first = np.zeros((moves.shape[0], 1), dtype=last.dtype)
-    return np.take_along_axis(rows.outside, np.concatenate([first, last], axis=1)[:, :, None], axis=1)
+    return np.take_along_axis(sized.outside, np.concatenate([first, last], axis=1)[:, :, None], axis=1)
 
 
-def share_of_one_thread(rows: Rows, on: Processor) -> Costs:
+def rescaling(
+    sized: SizedRows, axes: Sequence[AxisId], statistic: Sequence[AxisId], depth: int, on: Processor
+) -> Costs:
+    """Multiplying an accumulator over ``axes`` by a factor in every iteration of the first ``depth`` loops."""
+    rates = on.machine.vector
+    places = [np.isin(sized.rows.axes, np.array(a, dtype=np.int64)) for a in (axes, statistic)]
+    accumulator, factors = (_covered(sized, mine)[:, depth] for mine in places)
+    each = accumulator * (1 / rates.mul + 2 * _ELEMENT_BYTES / on.bandwidth(0)) + factors / rates.exp
+    return sized.outside[:, depth] * each
+
+
+def share_of_one_thread(sized: SizedRows, on: Processor) -> Costs:
     """The part of the work that the busiest thread has when the outermost loop's iterations are dealt out."""
+    rows = sized.rows
     if not rows.loops:
-        return np.ones((len(rows.orders), rows.knobs.points))
+        return np.ones_like(sized.outside[:, 0])
     first = np.array([0 if nest else rows.width for nest, _ in rows.orders])
-    count = np.take_along_axis(rows.counts, first[:, None, None], axis=1)[:, 0]
-    return np.ceil(count / on.threads) / count
-
-
-def outermost(nest: Nest, order: Order) -> AxisId | None:
-    """The axis of the outermost loop."""
-    return next(iter((*nest, *order)), None)
+    count = np.take_along_axis(sized.counts, first[:, None, None], axis=1)[:, 0]
+    return np.asarray(np.ceil(count / on.threads) / count, dtype=np.float64)
 
 
 def _rate(rates: Rates, op: str, unary: bool) -> float:

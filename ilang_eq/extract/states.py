@@ -1,34 +1,30 @@
-"""What extraction decides about each class: which node computes it, in which loops, and where its value is put.
+"""What extraction decides about each class: which fusion computes it, in which loops, and where its value is put.
 
-A *state* is one decision. Whether two classes' decisions fit depends on these two alone:
+A *state* is one decision. Whether two neighbouring classes' states fit depends on these two alone:
 
-  * a class is materialised by a kernel of its own, staged inside the first ``site`` loops of its readers, or inlined
-    in the loops of a single one
-  * a statistic staged inside a loop that it reduces over is *unfinished* there: what is computed from it stays inside
-    its site until reductions that start with the same loop repair it (``lower/online.py``)
+  * a class is materialised by a kernel of its own, or staged inside the first ``site`` loops of its readers
+  * a statistic staged inside a loop that it reduces over is read there unfinished; what is computed from it stays in
+    its site until reductions that start with the same loop repair it (``lower/online.py``). Or it is read outside
+    that loop, finished
   * a kernel whose outermost loop is a reduction's runs on one thread, with all that is staged in it
-
-One rule takes three: readers of a staged value share it only if their loops can be the same ones. They cannot if one
-of them reads what another has completed outside these loops.
+  * a staged value with several readers is computed once, so the loops that it is in must be the same for all of them.
+    Hence no kernel ends between the value and where its readers' paths meet; and what waits for a loop to end
+    has no such loop itself. (Stricter than need be where the second loop would share nothing with the first.)
 
 Invariants of ``State``:
   * the first ``site`` loops of ``nest`` are also those of every reader
-  * an inlined state has its reader's nest and order, and the whole nest is its site
-  * what is materialised has nothing unfinished
+  * what is materialised waits for nothing and keeps no kernel open
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ilang_eq.extract.structure import Facts, Structure
+from ilang_eq.extract.structure import Fusion, Structure
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Order = tuple[AxisId, ...]
-
-_SHARED_ACROSS = 8
-"""A value read along paths with more classes than this between them is materialised if it is shared."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,15 +34,35 @@ class Unfinished:
     statistic: Variant
     depth: int
 
-    def starts_at(self, structure: Structure, nest: Nest) -> AxisId:
+    def starts_at(self, structure: Structure, nest: Nest) -> AxisId | None:
         """The axis of the loop in ``nest`` before which the statistic starts afresh."""
-        return nest[start(structure, self.statistic, nest)]
+        return next((axis for axis in nest if axis in structure.reduced(self.statistic)), None)
 
 
-Waits = frozenset[Unfinished]
-"""The unfinished statistics that a value depends on."""
+@dataclass(frozen=True, slots=True, order=True)
+class Ended:
+    """A loop over ``axis``, inside the first ``depth`` loops, has run to its end."""
 
-NOTHING: Waits = frozenset()
+    depth: int
+    axis: AxisId
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What a value owes to the kernel it is computed in.
+
+    Args:
+        waits: the unfinished statistics that it depends on.
+        ended: the loops that it comes after.
+        open_until: the class in whose kernel it has to be, because something shared leads to both.
+    """
+
+    waits: frozenset[Unfinished] = frozenset()
+    ended: frozenset[Ended] = frozenset()
+    open_until: ClassId | None = None
+
+
+FREE = Ties()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,40 +70,31 @@ class State:
     """One way to compute a class.
 
     Args:
-        variant: the node.
-        nest: its tile loops.
-        order: its element loops, from the outside in.
+        fusion: the nodes.
+        nest: their tile loops.
+        order: their element loops, from the outside in.
         site: how many tile loops it is staged under, 0 if it is materialised.
-        inlined_in: the reader in whose element loops it runs, if it does.
         serial: does one thread run its kernel?
-        waits: what its value waits for.
+        ties: what it owes to its kernel.
     """
 
-    variant: Variant
+    fusion: Fusion
     nest: Nest
     order: Order
     site: int = 0
-    inlined_in: ClassId | None = None
     serial: bool = False
-    waits: Waits = NOTHING
+    ties: Ties = FREE
 
     @property
-    def materialised(self) -> bool:
-        """Whether a kernel of its own writes it to memory."""
-        return self.site == 0 and self.inlined_in is None
-
-    @property
-    def staged(self) -> bool:
-        """Whether readers find it in a buffer inside their loops."""
-        return self.site > 0 and self.inlined_in is None
+    def root(self) -> Variant:
+        """The variant that computes the class's value."""
+        return self.fusion.root
 
 
-def brings(structure: Structure, producer: State) -> Waits:
-    """What a reader of ``producer`` has to wait for: what it waits for, and itself if it is read unfinished."""
-    reduced = structure.reduced(producer.variant)
-    if producer.staged and not set(reduced).isdisjoint(producer.nest[: producer.site]):
-        return producer.waits | {Unfinished(producer.variant, producer.site)}
-    return producer.waits
+def depths(structure: Structure, producer: State) -> tuple[int, ...]:
+    """The sites at which a staged value can be read: its own, and for an unfinished one where it is finished."""
+    begin = start(structure, producer.root, producer.nest)
+    return (producer.site, begin) if 0 < begin < producer.site else (producer.site,)
 
 
 def start(structure: Structure, variant: Variant, nest: Nest) -> int:
@@ -96,148 +103,95 @@ def start(structure: Structure, variant: Variant, nest: Nest) -> int:
     return next((n for n, axis in enumerate(nest) if axis in reduced), len(nest))
 
 
-def left_waiting(structure: Structure, consumer: Variant, nest: Nest, brought: Waits) -> Waits | None:
-    """What ``consumer`` still waits for, given operands that bring ``brought``; None if that is illegal."""
-    left: set[Unfinished] = set()
-    reduced = structure.reduced(consumer)
-    for wait in brought:
-        if not set(reduced).isdisjoint(structure.axes(wait.statistic.of)):
-            return None
-        if wait.starts_at(structure, nest) not in reduced:
-            left.add(wait)
-        elif not _repairs(structure, consumer, nest, wait):
-            return None
-    return frozenset(left)
+def brings(structure: Structure, producer: State, depth: int) -> Ties:
+    """What reading a staged ``producer`` inside the first ``depth`` loops ties the reader to."""
+    waits = producer.ties.waits
+    if start(structure, producer.root, producer.nest) < depth:
+        waits |= {Unfinished(producer.root, depth)}
+    ended = frozenset(e for e in producer.ties.ended if e.depth <= depth)
+    if len(producer.nest) > depth:
+        ended |= {Ended(depth, producer.nest[depth])}
+    meet = structure.meets.get(producer.root.of)
+    return Ties(waits, ended, _later(structure, (producer.ties.open_until, meet)))
 
 
-def _repairs(structure: Structure, consumer: Variant, nest: Nest, wait: Unfinished) -> bool:
-    """Whether ``consumer``, which reduces over the loop that ``wait.statistic`` starts at, is put right for it."""
-    running = {a for a in nest[: wait.depth] if a in structure.reduced(wait.statistic)}
+def _later(structure: Structure, classes: Iterable[ClassId | None]) -> ClassId | None:
+    """The last of ``classes`` in the order of computation."""
+    return max((c for c in classes if c is not None), key=structure.places.__getitem__, default=None)
+
+
+def joined(structure: Structure, ties: Iterable[Ties]) -> Ties:
+    """All of ``ties`` at once."""
+    found = list(ties)
+    return Ties(
+        frozenset().union(*(t.waits for t in found)),
+        frozenset().union(*(t.ended for t in found)),
+        _later(structure, (t.open_until for t in found)),
+    )
+
+
+def left(structure: Structure, reader: State, brought: Ties, depth: int) -> Ties | None:
+    """What ``reader`` owes for an operand, read inside the first ``depth`` loops, that brings ``brought``.
+
+    None if the reader cannot have that operand.
+    """
+    waits = _still_waiting(structure, reader, brought.waits, depth)
+    if waits is None or any(reader.nest[e.depth : e.depth + 1] == (e.axis,) for e in brought.ended):
+        return None
+    above = structure.axes_above[reader.root.of]
+    ended = frozenset(e for e in brought.ended if e.depth <= reader.site and e.axis in above)
+    until = None if brought.open_until == reader.root.of else brought.open_until
+    if until is not None and reader.site < max(1, depth - 1):
+        return None
+    return Ties(waits, ended, until)
+
+
+def _still_waiting(
+    structure: Structure, reader: State, waits: frozenset[Unfinished], depth: int
+) -> frozenset[Unfinished] | None:
+    """The waits that ``reader`` does not end; None if it can neither end nor pass on one of them."""
+    reduced = structure.reduced(reader.root)
+    remaining: set[Unfinished] = set()
+    for wait in waits:
+        if wait.depth > depth or not set(reduced).isdisjoint(structure.axes(wait.statistic.of)):
+            return None
+        if wait.starts_at(structure, reader.nest) in reduced:
+            if not _repairs(structure, reader, wait):
+                return None
+        elif reader.site < wait.depth:
+            return None
+        else:
+            remaining.add(wait)
+    return frozenset(remaining)
+
+
+def _repairs(structure: Structure, reader: State, wait: Unfinished) -> bool:
+    """Whether ``reader``, which reduces over the loop that ``wait.statistic`` starts at, is put right for it."""
+    running = {a for a in reader.nest[: wait.depth] if a in structure.reduced(wait.statistic)}
     return (
-        (consumer, wait.statistic.of) in structure.repairs
-        and start(structure, consumer, nest) == start(structure, wait.statistic, nest)
-        and running.issubset(structure.reduced(consumer))
+        (reader.root, wait.statistic.of) in structure.repairs
+        and start(structure, reader.root, reader.nest) == start(structure, wait.statistic, reader.nest)
+        and running.issubset(structure.reduced(reader.root))
     )
 
 
-def fits(structure: Structure, consumer: State | None, producer: State | None, x: ClassId) -> bool:
-    """Whether ``consumer`` may go with ``producer``, a state of class ``x`` that some variant of its own class reads.
-
-    None stands for a class that is not computed.
-    """
-    if consumer is None or x not in structure.reads(consumer.variant):
-        return producer is None or consumer is None or producer.inlined_in != consumer.variant.of
+def read_at(structure: Structure, reader: State, producer: State | None, x: ClassId) -> int | None:
+    """The site at which ``reader`` reads class ``x``, computed as ``producer``: 0 in memory, None if that cannot be."""
     if producer is None:
-        return False
-    if producer.materialised:
-        return True
-    if x in structure.viewed(consumer.variant) or producer.serial != consumer.serial:
-        return False
-    if not _in_place(structure.facts(consumer.variant, producer.variant), consumer, producer):
-        return False
-    left = left_waiting(structure, consumer.variant, consumer.nest, brings(structure, producer))
-    return left is not None and left <= consumer.waits
+        return None
+    if producer.site == 0:
+        return 0
+    if x in structure.viewed(reader.fusion) or producer.serial != reader.serial:
+        return None
+    for depth in depths(structure, producer):
+        if structure.may_stage(reader.fusion, x, reader.nest, depth, producer.fusion, producer.nest):
+            ties = left(structure, reader, brings(structure, producer, depth), depth)
+            if ties is not None and within(structure, ties, reader.ties):
+                return depth
+    return None
 
 
-def _in_place(facts: Facts, consumer: State, producer: State) -> bool:
-    """Whether the producer's loops are where the consumer's are."""
-    if producer.inlined_in is None:
-        return (consumer.nest, producer.site, producer.nest) in facts.staged
-    same = (producer.nest, producer.order) == (consumer.nest, consumer.order)
-    return same and producer.inlined_in == consumer.variant.of and producer.nest in facts.inlined
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """A value with several readers, and a class on a path from it to where their paths meet.
-
-    Args:
-        value: the class with several readers.
-        between: the class on the path.
-        beside: a class computed in the loops of ``value``, perhaps, or in those of what ``between`` leads to.
-        readers: variants of ``beside`` that read ``value``, if ``between`` leads to ``beside``.
-        hosts: readers of ``beside`` that ``between`` leads to, if it does not lead to ``beside``.
-    """
-
-    value: ClassId
-    between: ClassId
-    beside: ClassId | None = None
-    readers: frozenset[Variant] = frozenset()
-    hosts: frozenset[ClassId] = frozenset()
-
-    def allows(self, value: State | None, between: State | None, beside: State | None) -> bool:
-        """Whether a value staged in loops is the same for all of its readers.
-
-        A class that leads back into these loops must be computed in them. One that does not may end them; the loops
-        around must then be the same, which is certain if it ends the innermost only.
-        """
-        if value is None or not value.staged or between is None or between.inlined_in is not None:
-            return True
-        if self.beside is None:
-            return between.site >= max(1, value.site - 1)
-        return between.site >= value.site or beside is None or not self._inside(beside, value.site)
-
-    def _inside(self, beside: State, site: int) -> bool:
-        """Whether ``beside`` is what ``between`` leads to, or in its loops."""
-        if self.readers:
-            return beside.variant in self.readers
-        return beside.site >= site if beside.inlined_in is None else beside.inlined_in in self.hosts
-
-
-def sharings(structure: Structure) -> Iterator[Sharing]:
-    """Every condition on the sharing of staged values, ``unshareable`` ones apart."""
-    above = _above(structure)
-    for c, readers in structure.readers.items():
-        inside = _between(structure, c, above)
-        if len(readers) > 1 and len(inside) <= _SHARED_ACROSS:
-            for between in inside:
-                yield Sharing(c, between)
-                yield from _leading_back(structure, Sharing(c, between), inside, above)
-
-
-def _leading_back(
-    structure: Structure, sharing: Sharing, inside: list[ClassId], above: dict[ClassId, set[ClassId]]
-) -> Iterator[Sharing]:
-    """The conditions on ``sharing.between`` and one more class."""
-    led_to = above[sharing.between]
-    for r in structure.readers[sharing.value]:
-        if r in led_to:
-            reading = frozenset(v for v in structure.variants(r) if sharing.value in structure.reads(v))
-            yield replace(sharing, beside=r, readers=reading)
-    for q in inside:
-        hosts = led_to.intersection(structure.readers[q])
-        if q != sharing.between and q not in led_to and hosts:
-            yield replace(sharing, beside=q, hosts=frozenset(hosts))
-
-
-def unshareable(structure: Structure) -> frozenset[ClassId]:
-    """The classes with several readers too far apart to share a staged value."""
-    above = _above(structure)
-    return frozenset(
-        c
-        for c, readers in structure.readers.items()
-        if len(readers) > 1 and len(_between(structure, c, above)) > _SHARED_ACROSS
-    )
-
-
-def _above(structure: Structure) -> dict[ClassId, set[ClassId]]:
-    """For each class, those that can be computed from it."""
-    above: dict[ClassId, set[ClassId]] = {}
-    for c in reversed(structure.classes):
-        readers = structure.readers[c]
-        above[c] = set(readers).union(*(above[r] for r in readers))
-    return above
-
-
-def _between(structure: Structure, c: ClassId, above: dict[ClassId, set[ClassId]]) -> list[ClassId]:
-    """The classes strictly between ``c`` and the first class that every path from it to an output passes."""
-    later = [w for w in structure.classes if w in above[c]]
-    place = {w: n for n, w in enumerate(later)}
-    farthest = -1
-    for n, w in enumerate([c, *later]):
-        if farthest == n - 1 and n > 0:
-            return later[: n - 1]
-        if w in structure.layouts:
-            break
-        farthest = max(farthest, *(place[r] for r in structure.readers[w]))
-    return later
+def within(structure: Structure, ties: Ties, held: Ties) -> bool:
+    """Whether ``held`` accounts for all of ``ties``."""
+    latest = _later(structure, (ties.open_until, held.open_until))
+    return ties.waits <= held.waits and ties.ended <= held.ended and latest == held.open_until

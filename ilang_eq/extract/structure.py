@@ -1,21 +1,29 @@
 """The relations between the classes of a space that extraction works with: who reads whom, what may be staged where.
 
-Numbers, arguments and views take no decision: an *operand* is looked through them down to what is in memory.
+Numbers, arguments and views take no decision: an *operand* is looked through them down to what is in memory. Pointwise
+expressions that a reader can inline are made part of it: a *fusion* is a variant with everything that it inlines.
+A value that several readers inline is computed by each.
 
 Invariants of ``Structure``:
-  * ``classes`` holds every class that the outputs can reach and something computes, operands before readers
-  * ``operands``, ``readers`` and ``reads`` speak of these classes only
+  * ``classes`` are those that a fusion reads or the component returns, operands before readers; the rest is inlined
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, permutations
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Number, Read, Reduce, Space, Variant, View
+
+_FUSIONS = 12
+"""Fusions looked at of each variant."""
+
+_SHARED_ACROSS = 8
+"""A value read along paths with more classes than this between them is materialised if it is shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,19 @@ class Facts:
 _NOTHING = Facts()
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Fusion:
+    """A variant with the pointwise variants that run inside its element loops, at most one of each class."""
+
+    root: Variant
+    inlined: tuple[Variant, ...] = ()
+
+    @property
+    def members(self) -> tuple[Variant, ...]:
+        """All variants, readers before what they inline."""
+        return (self.root, *self.inlined)
+
+
 @dataclass(frozen=True)
 class Structure:
     """A space, as extraction sees it."""
@@ -67,16 +88,12 @@ class Structure:
     @cached_property
     def classes(self) -> tuple[ClassId, ...]:
         """The classes to decide about."""
-        found: dict[ClassId, None] = {}
-        stack = [(c, False) for c in reversed(self.layouts)]
-        while stack:
-            c, ready = stack.pop()
-            if ready:
-                found[c] = None
-            elif c not in found:
-                stack.append((c, True))
-                stack.extend((x, False) for x in reversed(self._below(c)) if x not in found)
-        return tuple(found)
+        return _sorted(self.layouts, lambda c: [x for f in self.fusions(c) for x in self.reads(f)])
+
+    @cached_property
+    def places(self) -> dict[ClassId, int]:
+        """The position of every class in ``classes``."""
+        return {c: n for n, c in enumerate(self.classes)}
 
     @cached_property
     def layouts(self) -> dict[ClassId, tuple[AxisId, ...]]:
@@ -87,35 +104,31 @@ class Structure:
                 found.setdefault(c, axes)
         return found
 
-    @cached_property
-    def _variants(self) -> dict[ClassId, tuple[Variant, ...]]:
-        return {
-            c: tuple(Variant(c, n) for n, node in enumerate(found.nodes) if isinstance(node, Apply | Reduce))
-            for c, found in self.space.classes.items()
-        }
-
-    def variants(self, c: ClassId) -> tuple[Variant, ...]:
-        """The nodes of a class that compute something."""
-        return self._variants[c]
-
     def node(self, variant: Variant) -> Apply | Reduce:
         """What ``variant`` computes."""
         node = self.space.classes[variant.of].nodes[variant.node]
         assert isinstance(node, Apply | Reduce), f"{node} computes nothing"
         return node
 
+    def axes(self, c: ClassId) -> tuple[AxisId, ...]:
+        """The axes of a class's value."""
+        return self.space.classes[c].axes
+
     def reduced(self, variant: Variant) -> tuple[AxisId, ...]:
         """The axes that ``variant`` reduces."""
         node = self.node(variant)
         return node.axes if isinstance(node, Reduce) else ()
 
-    def axes(self, c: ClassId) -> tuple[AxisId, ...]:
-        """The axes of a class's value."""
-        return self.space.classes[c].axes
-
     def loops(self, variant: Variant) -> tuple[AxisId, ...]:
         """The axes that ``variant`` runs over."""
         return self.axes(variant.of) + self.reduced(variant)
+
+    @cached_property
+    def _variants(self) -> dict[ClassId, tuple[Variant, ...]]:
+        return {
+            c: tuple(Variant(c, n) for n, node in enumerate(found.nodes) if isinstance(node, Apply | Reduce))
+            for c, found in self.space.classes.items()
+        }
 
     @cached_property
     def _operands(self) -> dict[Variant, tuple[Operand, ...]]:
@@ -145,30 +158,8 @@ class Structure:
             case other:
                 assert_never(other)
 
-    def reads(self, variant: Variant) -> tuple[ClassId, ...]:
-        """The classes that ``variant`` reads, each once."""
-        return tuple(dict.fromkeys(x.of for x in self.operands(variant) if isinstance(x, Computed)))
-
-    def viewed(self, variant: Variant) -> frozenset[ClassId]:
-        """The classes that ``variant`` reads under other names."""
-        return frozenset(x.of for x in self.operands(variant) if isinstance(x, Computed) and x.renamed is not None)
-
-    def _below(self, c: ClassId) -> list[ClassId]:
-        return [x for variant in self.variants(c) for x in self.reads(variant)]
-
-    @cached_property
-    def readers(self) -> dict[ClassId, tuple[ClassId, ...]]:
-        """The classes some variant of which reads a class."""
-        found: dict[ClassId, dict[ClassId, None]] = {c: {} for c in self.classes}
-        for c in self.classes:
-            for x in self._below(c):
-                found[x][c] = None
-        return {c: tuple(read) for c, read in found.items()}
-
-    @cached_property
-    def edges(self) -> tuple[tuple[ClassId, ClassId], ...]:
-        """Every (reader, class read), each once."""
-        return tuple((r, c) for c in self.classes for r in self.readers[c])
+    def _computed(self, variant: Variant) -> list[ClassId]:
+        return list(dict.fromkeys(x.of for x in self.operands(variant) if isinstance(x, Computed)))
 
     @cached_property
     def _facts(self) -> dict[tuple[Variant, Variant], Facts]:
@@ -190,6 +181,109 @@ class Structure:
         return self._facts.get((consumer, producer), _NOTHING)
 
     @cached_property
+    def repairs(self) -> dict[tuple[Variant, ClassId], str]:
+        """The kind of every repair, by accumulator and statistic."""
+        return {(repair.accumulator, repair.statistic): repair.kind for repair in self.space.repairs}
+
+    @cached_property
+    def statistics(self) -> frozenset[ClassId]:
+        """The classes that some accumulator may read unfinished."""
+        return frozenset(statistic for _, statistic in self.repairs)
+
+    @cached_property
+    def _always_inlined(self) -> frozenset[ClassId]:
+        """The classes whose readers can all inline them, and exclude each other: a buffer would gain nothing."""
+        everything = _sorted(self.layouts, lambda c: [x for v in self._variants[c] for x in self._computed(v)])
+        readers = [(v.of, tuple(self._computed(v))) for c in everything for v in self._variants[c]]
+        hosts = {c: [v for r in everything for v in self._variants[r] if c in self._computed(v)] for c in everything}
+        shared = _shared(everything, readers, tuple(self.layouts))
+        return frozenset(
+            c
+            for c in everything
+            if c not in self.layouts
+            and c not in shared
+            and all(self.facts(host, v).inlined for host in hosts[c] for v in self._variants[c])
+        )
+
+    @cached_property
+    def _fusions(self) -> dict[ClassId, tuple[Fusion, ...]]:
+        return {}
+
+    def fusions(self, c: ClassId) -> tuple[Fusion, ...]:
+        """The ways to compute a class."""
+        if c not in self._fusions:
+            self._fusions[c] = tuple(f for v in self._variants[c] for f in self._grown(v))
+        return self._fusions[c]
+
+    def _grown(self, root: Variant) -> list[Fusion]:
+        """The fusions of ``root``: those that inline the most and the least first, at most ``_FUSIONS``."""
+        found: list[Fusion] = []
+        stack: list[tuple[Fusion, frozenset[ClassId]]] = [(Fusion(root), frozenset())]
+        while stack and len(found) < _FUSIONS:
+            fusion, left = stack.pop(-1 if len(found) % 2 == 0 else 0)
+            undecided = [x for x in self.reads(fusion) if x not in left]
+            if not undecided:
+                found.append(fusion)
+                continue
+            x = undecided[0]
+            if x not in self._always_inlined or x in self.viewed(fusion):
+                stack.append((fusion, left | {x}))
+            for variant in reversed(self._variants[x] if Computed(x) in self.sources(fusion) else ()):
+                grown = Fusion(root, (*fusion.inlined, variant))
+                if self.nests(grown):
+                    stack.append((grown, left))
+        return found
+
+    @cached_property
+    def _nests(self) -> dict[Fusion, tuple[Nest, ...]]:
+        return {}
+
+    def nests(self, fusion: Fusion) -> tuple[Nest, ...]:
+        """The nests in which every member can follow those that read it."""
+        if fusion not in self._nests:
+            legal = [
+                self.facts(reader, x).inlined
+                for x in fusion.inlined
+                for reader in fusion.members
+                if x.of in self._computed(reader)
+            ]
+            self._nests[fusion] = tuple(n for n in self.space.nests[fusion.root] if all(n in held for held in legal))
+        return self._nests[fusion]
+
+    def sources(self, fusion: Fusion) -> tuple[Operand, ...]:
+        """What a fusion reads from memory, each once."""
+        inside = {v.of for v in fusion.inlined}
+        found = dict.fromkeys(x for v in fusion.members for x in self.operands(v))
+        return tuple(x for x in found if not isinstance(x, Computed) or x.of not in inside)
+
+    def reads(self, fusion: Fusion) -> tuple[ClassId, ...]:
+        """The classes that a fusion reads, each once."""
+        return tuple(dict.fromkeys(x.of for x in self.sources(fusion) if isinstance(x, Computed)))
+
+    def viewed(self, fusion: Fusion) -> frozenset[ClassId]:
+        """The classes that a fusion reads under other names: views are of what is materialised."""
+        return frozenset(x.of for x in self.sources(fusion) if isinstance(x, Computed) and x.renamed is not None)
+
+    @cached_property
+    def hosts(self) -> dict[ClassId, tuple[Fusion, ...]]:
+        """The fusions that read a class."""
+        found: dict[ClassId, list[Fusion]] = {c: [] for c in self.classes}
+        for fusion in (f for c in self.classes for f in self.fusions(c)):
+            for x in self.reads(fusion):
+                found[x].append(fusion)
+        return {c: tuple(fusions) for c, fusions in found.items()}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[ClassId, ClassId], ...]:
+        """Every (reader, class read), each once."""
+        return tuple((r, c) for c in self.classes for r in dict.fromkeys(f.root.of for f in self.hosts[c]))
+
+    def may_stage(self, host: Fusion, x: ClassId, nest: Nest, site: int, producer: Fusion, theirs: Nest) -> bool:
+        """Whether ``producer``, of class ``x``, may be computed at ``site`` for all of ``host`` that reads it."""
+        readers = [v for v in host.members if x in self._computed(v)]
+        return all((nest, site, theirs) in self.facts(reader, producer.root).staged for reader in readers)
+
+    @cached_property
     def sites(self) -> dict[Variant, frozenset[tuple[Nest, int]]]:
         """The (own nest, site) at which a variant can be staged in some reader."""
         found: dict[Variant, set[tuple[Nest, int]]] = {}
@@ -198,24 +292,99 @@ class Structure:
         return {variant: frozenset(sites) for variant, sites in found.items()}
 
     @cached_property
-    def shared_depths(self) -> Mapping[tuple[Variant, Nest], int]:
-        """How many loops of a variant's nest anything can be staged in, in it or in what it inlines."""
-        found: dict[tuple[Variant, Nest], int] = {}
-        for (consumer, _), facts in self._facts.items():
-            for nest, site, _ in facts.staged:
-                found[consumer, nest] = max(site, found.get((consumer, nest), 0))
-        for c in self.classes:
-            for consumer in self.variants(c):
-                for producer in (p for x in self.reads(consumer) for p in self.variants(x)):
-                    for nest in self.facts(consumer, producer).inlined:
-                        deeper = max(found.get((consumer, nest), 0), found.get((producer, nest), 0))
-                        found[consumer, nest] = deeper
+    def shared_depths(self) -> Mapping[tuple[Fusion, Nest], int]:
+        """How many loops of a fusion's nest anything can be staged in."""
+        found: dict[tuple[Fusion, Nest], int] = {}
+        for x, hosts in self.hosts.items():
+            for host in hosts:
+                pairs = [(v, p.root) for v in host.members for p in self.fusions(x) if x in self._computed(v)]
+                for nest, site, _ in (fact for pair in dict.fromkeys(pairs) for fact in self.facts(*pair).staged):
+                    found[host, nest] = max(site, found.get((host, nest), 0))
         return found
 
     @cached_property
-    def repairs(self) -> frozenset[tuple[Variant, ClassId]]:
-        """(accumulator, statistic) of every repair."""
-        return frozenset((repair.accumulator, repair.statistic) for repair in self.space.repairs)
+    def meets(self) -> dict[ClassId, ClassId | None]:
+        """For each class that several read at once: the first class on every path from it to an output.
+
+        None if there is none, or only after so many classes that sharing it is not worth a thought.
+        """
+        readers = [(f.root.of, self.reads(f)) for c in self.classes for f in self.fusions(c)]
+        return {c: self._meet(c) for c in sorted(_shared(self.classes, readers, tuple(self.layouts)))}
+
+    def _meet(self, c: ClassId) -> ClassId | None:
+        order = self.places
+        reached = {c}
+        farthest = order[c]
+        for w in self.classes[order[c] :]:
+            if w not in reached:
+                continue
+            if w != c and farthest == order[w]:
+                return w if len(reached) <= _SHARED_ACROSS + 2 else None
+            if w in self.layouts:
+                return None
+            readers = {f.root.of for f in self.hosts[w]}
+            reached |= readers
+            farthest = max(farthest, *(order[r] for r in readers))
+        return None
+
+    @cached_property
+    def above(self) -> dict[ClassId, tuple[Fusion, ...]]:
+        """For each class, the fusions that may compute something from it."""
+        found: dict[ClassId, dict[Fusion, None]] = {}
+        for c in reversed(self.classes):
+            found[c] = dict.fromkeys(self.hosts[c])
+            for host in self.hosts[c]:
+                found[c] |= found[host.root.of]
+        return {c: tuple(fusions) for c, fusions in found.items()}
+
+    @cached_property
+    def axes_above(self) -> dict[ClassId, frozenset[AxisId]]:
+        """The axes of everything that is computed from a class."""
+        return {c: frozenset(a for f in fusions for a in self.loops(f.root)) for c, fusions in self.above.items()}
+
+    @cached_property
+    def reduced_above(self) -> dict[ClassId, frozenset[AxisId]]:
+        """The axes that something computed from a class reduces."""
+        return {c: frozenset(a for f in fusions for a in self.reduced(f.root)) for c, fusions in self.above.items()}
+
+
+def _sorted(roots: Iterable[ClassId], below: Callable[[ClassId], list[ClassId]]) -> tuple[ClassId, ...]:
+    """The classes that ``roots`` reach, producers before readers."""
+    found: dict[ClassId, None] = {}
+    stack = [(c, False) for c in reversed(list(roots))]
+    while stack:
+        c, ready = stack.pop()
+        if ready:
+            found[c] = None
+        elif c not in found:
+            stack.append((c, True))
+            stack.extend((x, False) for x in reversed(below(c)) if x not in found)
+    return tuple(found)
+
+
+_Reader = tuple[ClassId, tuple[ClassId, ...]]
+"""A class, and what one way to compute it reads."""
+
+
+def _shared(classes: tuple[ClassId, ...], readers: list[_Reader], returned: tuple[ClassId, ...]) -> frozenset[ClassId]:
+    """The classes that two others may read in one choice; readers that exclude each other do not count."""
+    reached: dict[ClassId, frozenset[ClassId]] = {}
+    reads: dict[ClassId, set[ClassId]] = {c: set() for c in classes}
+    for c, read in readers:
+        reads[c].update(read)
+    for c in classes:
+        reached[c] = frozenset((c,)).union(*(reached[x] for x in reads[c]))
+    forks = [read for _, read in readers] + [returned]
+
+    def together(a: _Reader, b: _Reader) -> bool:
+        return (
+            any(a[0] in reached[x] for x in b[1])
+            or any(b[0] in reached[x] for x in a[1])
+            or any(a[0] in reached[x] and b[0] in reached[y] for fork in forks for x, y in permutations(fork, 2))
+        )
+
+    hosts = {c: [reader for reader in readers if c in reader[1]] for c in classes}
+    return frozenset(c for c in classes if any(a[0] != b[0] and together(a, b) for a, b in combinations(hosts[c], 2)))
 
 
 def _viewed(operand: Operand, names: Mapping[AxisId, AxisId]) -> Operand:

@@ -1,0 +1,257 @@
+"""The additive model: a schedule's cost as a sum over classes and pairs of classes, so that elimination is exact.
+
+A class pays for its own loops, the arguments it reads and its buffer; a reader pays for fetching what others computed,
+and for repairing what it read unfinished. Work is that of the busiest thread.
+
+Invariants of ``AdditiveModel``:
+  * variable n is ``structure.classes[n]``; value 0 of an optional class is None: not computed
+  * a finite total is a legal schedule; every state of a domain fits some state of every neighbour
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ilang_eq.extract import expression_cost as cost
+from ilang_eq.extract.domains import Domain, Row, grow, written_last
+from ilang_eq.extract.elimination import Table
+from ilang_eq.extract.expression_cost import Costs, Knobs, Numbers, Processor, Rows, SizedRows
+from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
+from ilang_eq.extract.structure import Argument, Computed, Fusion, Structure
+from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
+
+Mask = NDArray[np.bool_]
+
+_EAGER = ("max-shift", "scale")
+"""Repairs that follow the statistic step by step; the others are made once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """The states of one fusion, in its class's domain."""
+
+    fusion: Fusion
+    places: NDArray[np.int64]
+    states: tuple[State, ...]
+    rows: Rows
+
+    def column(self, values: Iterable[float]) -> Costs:
+        """One value for each state, to multiply or choose rows by."""
+        return np.array(list(values))[:, None]
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """The cost of every schedule of a space, as tables for ``eliminate``.
+
+    Args:
+        structure: the space.
+        processor: what it runs on.
+        domains: the states of every class.
+        sites: for every (reader, class read) and pair of their states, where the one reads the other, -1 if nowhere.
+    """
+
+    structure: Structure
+    processor: Processor
+    domains: dict[ClassId, Domain]
+    sites: dict[tuple[ClassId, ClassId], Numbers]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of states of every variable."""
+        return tuple(len(self.domains[c]) for c in self.structure.classes)
+
+    @cached_property
+    def _by_fusion(self) -> dict[ClassId, tuple[_Of, ...]]:
+        return {c: tuple(_grouped(self.structure, domain)) for c, domain in self.domains.items()}
+
+    def tables(self, knobs: Knobs) -> list[Table]:
+        """Every table, in nanoseconds, at the tile choices ``knobs``."""
+        sized = {of.fusion: of.rows.at(knobs) for found in self._by_fusion.values() for of in found}
+        own = [self._own(c, sized, knobs) for c in self.structure.classes]
+        return [*own, *(self._edge(reader, x, sized, knobs) for reader, x in self.sites)]
+
+    def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
+        total = np.zeros((len(self.domains[c]), knobs.points))
+        for of in self._by_fusion[c]:
+            total[of.places] = self._alone(of, sized[of.fusion])
+        return Table((self.structure.places[c],), total)
+
+    def _alone(self, of: _Of, sized: SizedRows) -> Costs:
+        """What the states of one fusion cost but for what they read of others."""
+        on = self.processor
+        serial = of.column(s.serial for s in of.states)
+        kernels = of.column(s.site == 0 for s in of.states)
+        work = inside(self.structure, of.fusion, sized, on) + self._writing(of, sized)
+        fork = np.where(serial, 0.0, on.machine.fork_join_us if on.threads > 1 else 0.0)
+        return self._shared_out(of, sized, work) + kernels * 1000 * (on.machine.kernel_us + fork)
+
+    def _shared_out(self, of: _Of, sized: SizedRows, work: Costs) -> Costs:
+        """The busiest thread's part of ``work``."""
+        serial = of.column(s.serial for s in of.states)
+        return work * np.where(serial, 1.0, cost.share_of_one_thread(sized, self.processor))
+
+    def _writing(self, of: _Of, sized: SizedRows) -> Costs:
+        """Filling the buffer of every state; a reduction also reads what it adds to."""
+        axes = self.structure.axes(of.fusion.root.of)
+        passes = 2 if self.structure.reduced(of.fusion.root) else 1
+        sites = np.array([s.site for s in of.states])
+        total = np.zeros_like(sized.outside[:, 0])
+        for site in sorted(set(sites.tolist())):
+            total[sites == site] = passes * cost.traffic(sized, axes, site, self.processor)[sites == site]
+        last = [written_last(self.structure, of.fusion.root, s.order) for s in of.states]
+        return total + cost.gathering(sized, axes, last, self.processor)
+
+    def _edge(self, reader: ClassId, x: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
+        """What every state of a reader pays for every state of class ``x``."""
+        where = self.sites[reader, x]
+        values = np.zeros((*where.shape, knobs.points))
+        found = _Found.of(self.structure, self.domains[x])
+        for of in self._by_fusion[reader]:
+            if x in self.structure.reads(of.fusion):
+                for key, producers in found.items():
+                    at = np.ix_(of.places, producers)
+                    paid = self._reading(of, sized[of.fusion], x, key)
+                    values[at] = np.where((where[at] == key.site)[:, :, None], paid[:, None], values[at])
+        values[where < 0] = np.inf
+        return Table((self.structure.places[reader], self.structure.places[x]), values)
+
+    def _reading(self, of: _Of, sized: SizedRows, x: ClassId, found: _Found) -> Costs:
+        """What the states of a fusion pay for class ``x``."""
+        total = np.zeros_like(sized.outside[:, 0])
+        for operand in self.structure.sources(of.fusion):
+            if isinstance(operand, Computed) and operand.of == x:
+                axes = operand.names(self.structure.axes(x))
+                last = None if found.last is None else operand.names((found.last,))[0]
+                total += cost.traffic(sized, axes, found.site, self.processor)
+                total += cost.gathering(sized, axes, [last] * len(of.states), self.processor)
+        for wait in sorted(found.waits):
+            total += self._repairing(of, sized, wait)
+        return self._shared_out(of, sized, total)
+
+    def _repairing(self, of: _Of, sized: SizedRows, wait: Unfinished) -> Costs:
+        """Following ``wait.statistic``, where a state reduces over the loop that it starts at."""
+        root = of.fusion.root
+        if self.structure.repairs.get((root, wait.statistic.of)) not in _EAGER:
+            return np.zeros_like(sized.outside[:, 0])
+        reduced = self.structure.reduced(root)
+        deep = [len(s.nest) >= wait.depth and wait.starts_at(self.structure, s.nest) in reduced for s in of.states]
+        mine, theirs = self.structure.axes(root.of), self.structure.axes(wait.statistic.of)
+        each = cost.rescaling(sized, mine, theirs, min(wait.depth, sized.rows.width), self.processor)
+        return np.where(of.column(deep) > 0, each, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How a reader finds a value: in a buffer at ``site``, contiguous along ``last``, waiting for ``waits``."""
+
+    site: int
+    last: AxisId | None
+    waits: frozenset[Unfinished]
+
+    @staticmethod
+    def of(structure: Structure, producers: Domain) -> dict[_Found, Numbers]:
+        """The different ways to find a class, each with the states that are found so."""
+        found: dict[_Found, list[int]] = {}
+        for n, producer in enumerate(producers):
+            if producer is not None:
+                last = written_last(structure, producer.root, producer.order)
+                for depth in depths(structure, producer) if producer.site else (0,):
+                    waits = brings(structure, producer, depth).waits if depth else frozenset()
+                    found.setdefault(_Found(depth, last, waits), []).append(n)
+        return {key: np.array(states, dtype=np.int64) for key, states in found.items()}
+
+
+def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveModel:
+    """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared."""
+
+    def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
+        sized = Rows(structure.loops(fusion.root), rows).at(knobs)
+        work = inside(structure, fusion, sized, processor)
+        for operand in structure.sources(fusion):
+            if isinstance(operand, Computed):
+                work += cost.traffic(sized, operand.names(structure.axes(operand.of)), 0, processor)
+        work += cost.traffic(sized, structure.axes(fusion.root.of), 0, processor)
+        return work, cost.share_of_one_thread(sized, processor)
+
+    domains = grow(structure, estimate)
+    sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
+    alive = _supported(domains, sites)
+    kept = {c: tuple(s for s, keep in zip(domain, alive[c], strict=True) if keep) for c, domain in domains.items()}
+    return AdditiveModel(
+        structure, processor, kept, {(r, x): where[np.ix_(alive[r], alive[x])] for (r, x), where in sites.items()}
+    )
+
+
+def inside(structure: Structure, fusion: Fusion, sized: SizedRows, on: Processor) -> Costs:
+    """Running all members of ``fusion``, and fetching what they read of the component's arguments."""
+    total = cost.entering(sized, on)
+    for member in fusion.members:
+        node = structure.node(member)
+        unary = isinstance(node, Apply) and len(node.operands) == 1
+        if not _multiplies_into(structure, fusion, member):
+            total += cost.compute(sized, node.op, unary, structure.reduced(member), on)
+    for operand in structure.sources(fusion):
+        if isinstance(operand, Argument) and operand.axes:
+            total += cost.traffic(sized, operand.axes, 0, on)
+            total += cost.gathering(sized, operand.axes, [operand.axes[-1]] * len(sized.rows.orders), on)
+    return total
+
+
+def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
+    """Whether ``member`` is the product in a sum of products: one instruction computes both."""
+    root = structure.node(fusion.root)
+    if not isinstance(root, Reduce) or root.op != "add" or member.of != root.operand:
+        return False
+    return structure.node(member).op == "mul"
+
+
+def _grouped(structure: Structure, domain: Domain) -> Iterator[_Of]:
+    found: dict[Fusion, list[int]] = {}
+    for place, state in enumerate(domain):
+        if state is not None:
+            found.setdefault(state.fusion, []).append(place)
+    for fusion, places in found.items():
+        states = tuple(s for s in domain if s is not None and s.fusion == fusion)
+        rows = Rows(structure.loops(fusion.root), tuple((s.nest, s.order) for s in states))
+        yield _Of(fusion, np.array(places, dtype=np.int64), states, rows)
+
+
+def _sites(structure: Structure, readers: Domain, producers: Domain, x: ClassId) -> Numbers:
+    """Where each state of a reader reads each of class ``x``; only pairs that share loops are looked at closely."""
+    in_memory = np.array([0 if p is not None and p.site == 0 else -1 for p in producers])
+    sharing: dict[Nest, list[int]] = {}
+    for n, p in enumerate(producers):
+        if p is not None and p.site:
+            for depth in depths(structure, p):
+                sharing.setdefault(p.nest[:depth], []).append(n)
+    sites = np.zeros((len(readers), len(producers)), dtype=np.int64)
+    for m, reader in enumerate(readers):
+        if reader is None or x not in structure.reads(reader.fusion):
+            continue
+        sites[m] = in_memory
+        for depth in range(1, len(reader.nest) + 1):
+            for n in sharing.get(reader.nest[:depth], ()):
+                found = read_at(structure, reader, producers[n], x)
+                sites[m, n] = -1 if found is None else found
+    return sites
+
+
+def _supported(domains: dict[ClassId, Domain], sites: dict[tuple[ClassId, ClassId], Numbers]) -> dict[ClassId, Mask]:
+    """The states left when those that fit no state of some neighbour are dropped, again and again."""
+    alive = {c: np.ones(len(domain), dtype=np.bool_) for c, domain in domains.items()}
+    changed = True
+    while changed:
+        changed = False
+        for (r, x), where in sites.items():
+            fits = where >= 0
+            for c, support in ((r, fits[:, alive[x]].any(axis=1)), (x, fits[alive[r]].any(axis=0))):
+                kept = alive[c] & support
+                changed |= bool((kept != alive[c]).any())
+                alive[c] = kept
+    return alive

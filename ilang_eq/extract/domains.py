@@ -1,0 +1,149 @@
+"""The states worth looking at: grown from what the readers' states allow, and thinned where nobody can tell them apart.
+
+Two states with the same interface (the loops shared with others, the layout, the kernel's parallelism) differ for
+nobody else: of these only the cheapest at each tile choice are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
+from ilang_eq.extract.structure import Fusion, Structure
+from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
+
+Costs = NDArray[np.float64]
+Row = tuple[Nest, Order]
+Estimate = Callable[[Fusion, tuple[Row, ...]], tuple[Costs, Costs]]
+"""For candidate loops of a fusion, by tile choice: the time of one thread, and the busiest thread's share of it."""
+
+Domain = tuple[State | None, ...]
+"""The states of a class; None, if it is there, means that the class is not computed."""
+
+_PERMUTED = 3
+"""Output axes of which each may be the innermost; of more, only the last."""
+
+
+def grow(structure: Structure, estimate: Estimate) -> dict[ClassId, Domain]:
+    """A domain for every class."""
+    untied: dict[ClassId, list[State]] = {}
+    for c in reversed(structure.classes):
+        readers = [s for r in dict.fromkeys(f.root.of for f in structure.hosts[c]) for s in untied[r]]
+        hosts = [s for s in readers if c in structure.reads(s.fusion)]
+        untied[c] = [s for f in structure.fusions(c) for s in _of_fusion(structure, f, hosts, estimate)]
+    offers: dict[ClassId, _Offers] = {}
+    domains: dict[ClassId, Domain] = {}
+    for c in structure.classes:
+        states = [tied for state in untied[c] for tied in _tied(structure, state, offers)]
+        offers[c] = _Offers(structure, states)
+        domains[c] = tuple(states) if c in structure.layouts else (None, *states)
+    return domains
+
+
+def written_last(structure: Structure, variant: Variant, order: Order) -> AxisId | None:
+    """The axis along which a class's value is contiguous: an output's is given, others suit their writers."""
+    layout = structure.layouts.get(variant.of)
+    if layout is not None:
+        return layout[-1] if layout else None
+    return next((a for a in reversed(order) if a in structure.axes(variant.of)), None)
+
+
+def candidate_orders(structure: Structure, variant: Variant) -> tuple[Order, ...]:
+    """Reduced axes innermost, around the innermost output axis, or outermost; with different output axes innermost."""
+    out = structure.layouts.get(variant.of, structure.axes(variant.of))
+    reduced = structure.reduced(variant)
+    found: dict[Order, None] = {}
+    for innermost in reversed(out if len(out) <= _PERMUTED else out[-1:]):
+        first = tuple(a for a in out if a != innermost)
+        found |= dict.fromkeys(
+            ((*first, *reduced, innermost), (*first, innermost, *reduced), (*reduced, *first, innermost))
+        )
+    return tuple(found) or (reduced,)
+
+
+def _of_fusion(structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate) -> Iterator[State]:
+    """The states of one fusion that stand for all of theirs; ``hosts`` are the states that read its class."""
+    rows = tuple(product(_nests(structure, fusion), candidate_orders(structure, fusion.root)))
+    if not rows:
+        return
+    work, share = estimate(fusion, rows)
+    index = {row: n for n, row in enumerate(rows)}
+    groups: dict[Hashable, list[State]] = {}
+    for state in (*_materialised(structure, fusion, rows), *_staged(structure, fusion, rows, hosts)):
+        shared = max(state.site, structure.shared_depths.get((fusion, state.nest), 0))
+        last = written_last(structure, fusion.root, state.order)
+        groups.setdefault((state.nest[:shared], state.site, shared and state.serial, last), []).append(state)
+    for group in groups.values():
+        at = [index[state.nest, state.order] for state in group]
+        serial = np.array([state.serial for state in group])[:, None]
+        yield from (group[n] for n in _cheapest(work[at] * np.where(serial, 1.0, share[at])))
+
+
+def _nests(structure: Structure, fusion: Fusion) -> list[Nest]:
+    """The nests of ``fusion``, without those that start with a loop that it, or something later, reduces over.
+
+    Under such a loop something is shared only in a kernel that one thread runs. They stay where there are no others.
+    """
+    nests = structure.nests(fusion)
+    reductions = structure.reduced_above[fusion.root.of].union(structure.reduced(fusion.root))
+    kept = [n for n in nests if reductions.isdisjoint(n[:1])]
+    return kept if any(kept) else list(nests)
+
+
+def _cheapest(time: Costs) -> list[int]:
+    """The row that is cheapest at its best tiles, and the one that is cheapest by and large."""
+    best = int(np.argmin(time.min(axis=1)))
+    robust = int(np.argmin((time / time.min(axis=0)).mean(axis=1)))
+    return sorted({best, robust})
+
+
+def _materialised(structure: Structure, fusion: Fusion, rows: Iterable[Row]) -> list[State]:
+    """Kernels of their own; serial ones only if there is no other way."""
+    reduced = structure.reduced(fusion.root)
+    states = [State(fusion, nest, order, serial=next(iter((*nest, *order)), None) in reduced) for nest, order in rows]
+    return [s for s in states if not s.serial] or states
+
+
+def _staged(structure: Structure, fusion: Fusion, rows: Iterable[Row], hosts: list[State]) -> Iterator[State]:
+    c = fusion.root.of
+    if c in structure.layouts or structure.meets.get(c, c) is None:
+        return
+    legal = structure.sites.get(fusion.root, frozenset())
+    held = {(s.nest[:site], s.serial) for s in hosts for site in range(1, len(s.nest) + 1)}
+    finished = structure.reduced(fusion.root) if c not in structure.statistics else ()
+    for nest, order in rows:
+        for site in range(1, len(nest) + 1):
+            if (nest, site) in legal and not any(a in finished for a in nest[:site]):
+                for serial in (False, True):
+                    if (nest[:site], serial) in held:
+                        yield State(fusion, nest, order, site, serial)
+
+
+class _Offers:
+    """What the states of a class tie a reader to, by the loops that they share."""
+
+    def __init__(self, structure: Structure, states: list[State]) -> None:
+        self._found: dict[Nest, dict[Ties, None]] = {}
+        for state in (s for s in states if s.site):
+            for depth in depths(structure, state):
+                self._found.setdefault(state.nest[:depth], {})[brings(structure, state, depth)] = None
+
+    def to(self, reader: State) -> list[tuple[Ties, int]]:
+        """What ``reader`` may find, and inside how many of its loops; among others a value in memory."""
+        shared = [(reader.nest[:depth], depth) for depth in range(1, len(reader.nest) + 1)]
+        return [(FREE, 0), *((ties, depth) for nest, depth in shared for ties in self._found.get(nest, ()))]
+
+
+def _tied(structure: Structure, state: State, offers: dict[ClassId, _Offers]) -> Iterator[State]:
+    """``state`` with everything that it may come to owe."""
+    owed: list[list[Ties]] = []
+    for x in structure.reads(state.fusion):
+        found = (left(structure, state, ties, depth) for ties, depth in offers[x].to(state))
+        owed.append(list(dict.fromkeys(ties for ties in found if ties is not None)))
+    every = dict.fromkeys(joined(structure, ties) for ties in product(*owed))
+    yield from (replace(state, ties=ties) for ties in every)
