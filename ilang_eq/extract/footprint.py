@@ -22,7 +22,7 @@ LINE = 64
 """Bytes in a cache line."""
 FITS = 0.75
 """Share of a level up to which a working set stays; beyond, the rest of the level is lost to passers-by."""
-OVERFLOWS = 1.0
+OVERFLOWS = 1.1
 """Share of a level from which nothing of a working set stays until it comes round again."""
 WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""

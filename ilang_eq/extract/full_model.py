@@ -22,7 +22,7 @@ from ilang_eq.lower.ir import Kernel, Program
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
 IN_FLIGHT = 10.0
-"""Lines that one core waits for at a time."""
+"""Unforeseen lines that one core waits for at a time."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -42,15 +42,16 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _NestCost:
-    """Seconds of one outermost statement; ``parts`` overlap, ``overhead`` does not."""
+    """Seconds of one outermost statement; ``parts`` overlap, stalls and overhead do not."""
 
     parts: tuple[tuple[str, float], ...]
+    stall: float
     overhead: float
 
     @property
     def seconds(self) -> float:
-        """The slowest part, and the overhead."""
-        return max(seconds for _, seconds in self.parts) + self.overhead
+        """The slowest part, and what does not overlap with it."""
+        return max(seconds for _, seconds in self.parts) + self.stall + self.overhead
 
 
 def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
@@ -78,7 +79,7 @@ def _kernel(
             costs.append(_nest(node, next(places), machine, threads, whole))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost((("issue", issue_time(loose, machine) * _NS),), 0.0))
+        costs.append(_NestCost((("issue", issue_time(loose, machine) * _NS),), 0.0, 0.0))
     return costs
 
 
@@ -89,10 +90,12 @@ def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: flo
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
     parts = [("issue", (issue_time((loop,), machine) + found) * share * _NS)]
+    stall = 0.0
     for inner, outer in pairwise(machine.levels):
         fetched = Traffic() if whole <= inner.bytes else region.fetched(inner)
-        parts.append((outer.name, _transfer(fetched, share, outer) * _NS))
-    return _NestCost(tuple(parts), machine.fork_join_us * _US if used > 1 else 0.0)
+        parts.append((outer.name, _transfer(fetched.bytes, share, outer) * _NS))
+        stall += fetched.apart / LINE * outer.latency / IN_FLIGHT * share * _NS
+    return _NestCost(tuple(parts), stall, machine.fork_join_us * _US if used > 1 else 0.0)
 
 
 def _tasks(loop: Loop) -> tuple[Loop, ...]:
@@ -110,10 +113,8 @@ def _has_loops(loop: Loop) -> bool:
     return any(isinstance(node, Loop) for node in loop.body)
 
 
-def _transfer(traffic: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds to move ``traffic`` out of ``level``, the busiest thread moving ``share`` of it."""
-    slowdown = max(1.0, level.latency / IN_FLIGHT * level.bandwidth / LINE)
-    amount = traffic.bytes + traffic.apart * (slowdown - 1.0)
+def _transfer(amount: float, share: float, level: Level) -> float:
+    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
     alone = amount * share / level.bandwidth
     return max(alone, amount / level.bandwidth_all) if level.shared else alone
 
@@ -124,6 +125,6 @@ def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[s
     overhead = launch
     for nest in nests:
         overhead += nest.overhead
-        for part, seconds in nest.parts:
+        for part, seconds in (*nest.parts, ("stall", nest.stall)):
             total[part] = total.get(part, 0.0) + seconds
     return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

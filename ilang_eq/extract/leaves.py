@@ -23,6 +23,10 @@ MASKED_CYCLES = 0.2
 """Each element of a vector that is loaded or stored in part."""
 FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
+SPILL_SLOTS = 4.0
+"""An accumulator that goes to memory and back: stores go one a cycle."""
+POINTERS = 8
+"""Rows of a nest that integer registers point to; the addresses of more are computed or reloaded."""
 SCRATCH = 4
 """Vector registers that are not free to hold accumulators."""
 _SIZE = 4
@@ -70,11 +74,13 @@ class _Tally:
     bytes: float = 0.0
     chain: float = 0.0
     folds: float = 0.0
+    rows: float = 0.0
     terms: dict[Load, _Term] = field(default_factory=dict)
 
     def nanoseconds(self) -> float:
         """The highest ceiling, and the folds, through which nothing else runs."""
-        slots = self.slots / (self.machine.issue_width * self.machine.clock_ghz)
+        addressing = 2 * max(0.0, self.rows - POINTERS) * self.stack.entered
+        slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         return self.folds + max(slots, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
 
     def width(self, mask: Mask) -> int:
@@ -230,6 +236,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         if place.indices:
             mask = tally.terms[place].mask
             tally.move(place, mask, tally.stack.executions(mask))
+            tally.rows += tally.stack.copies(mask & ~tally.stack.innermost)
     return tally.terms[place]
 
 
@@ -285,7 +292,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
         tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     spilled = max(0.0, registers - (machine.vector_registers - SCRATCH))
-    tally.slots += 2 * spilled * stack.entered
+    tally.slots += SPILL_SLOTS * spilled * stack.entered
     chains = registers
     if folds:
         chains *= max(1.0, min(stack.loops[-1].trips, STRIP) / tally.lanes)

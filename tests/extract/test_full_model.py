@@ -1,0 +1,176 @@
+"""Facts about costs that hold on any machine we describe; how well the model ranks is for benchmarks to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang_eq.extract.footprint import WRITTEN
+from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.machine import Machine, load, names
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+
+MACHINE = load("x86_64_avx512")
+
+SOFTMAX = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+FUSED_SOFTMAX = (
+    (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||i0j") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i01j")
+)
+SCORES = i("ik*jk~ijk") >> i("+ijk~ij||ijk0")
+ATTENTION = SCORES >> SOFTMAX >> i("ij*jk~ikj||ijk") >> i("+ikj~ik||ijk0")
+
+
+def flash_attention(rows: int, columns: int) -> Component:
+    s = f"|i:{rows},j:{columns}|"
+    scores = i("ik*jk~ijk" + s + "iji'j'k") >> i("+ijk~ij" + s + "iji'j'k0")
+    weights = scores >> (I & i(">ij~i" + s + "ij0i'j'")) >> i("ij-i~ij" + s + "ij01i'j'") >> i("^ij~ij" + s + "ij0i'j'")
+    values = i("ij*jk~ikj" + s + "ij0i'j'k") >> i("+ikj~ik" + s + "iji'j'k0")
+    return weights >> (values & i("+ij~i" + s + "ij0i'j'")) >> i(f"ik/i~ik|i:{rows}|i01i'k")
+
+
+def matmul(schedule: str) -> Component:
+    """Inputs (i, k) and (k, j)."""
+    return i("ik*kj~ikj" + schedule) >> i("+ikj~ij" + schedule + ("0" if schedule else ""))
+
+
+def cost(component: Component, *shapes: tuple[int, ...], machine: Machine = MACHINE, threads: int = 1) -> Cost:
+    extents = {(n, d): extent for n, shape in enumerate(shapes) for d, extent in enumerate(shape)}
+    return program_cost(lower(wire(component)), extents, machine, threads)
+
+
+def seconds(component: Component, *shapes: tuple[int, ...], machine: Machine = MACHINE, threads: int = 1) -> float:
+    return cost(component, *shapes, machine=machine, threads=threads).seconds
+
+
+@pytest.fixture(params=names())
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return load(request.param)
+
+
+@pytest.mark.parametrize("component", [matmul(""), matmul("|i:4,j:16|ijki'j'"), SOFTMAX, FUSED_SOFTMAX], ids=str)
+def test_more_work_never_takes_less(component: Component, machine: Machine) -> None:
+    inputs = component.inputs
+    sizes = [64, 128, 256, 512, 1024, 2048]
+    times = [seconds(component, *[(n, n)] * inputs, machine=machine) for n in sizes]
+    assert times == sorted(times)
+    assert times[0] < times[-1]
+
+
+def test_unit_strides_beat_columns(machine: Machine) -> None:
+    shapes = (1024, 1024), (1024, 1024)
+    rows = seconds(matmul("||ikj"), *shapes, machine=machine)
+    dots = seconds(matmul("||ijk"), *shapes, machine=machine)
+    columns = seconds(matmul("||jki"), *shapes, machine=machine)
+    assert rows * 3 < dots < columns * 2
+
+
+def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
+    shapes = (192, 192), (192, 192)
+    tile = seconds(matmul("|i:4,j:16|ijki'j'"), *shapes, machine=machine)
+    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 2
+    assert tile < seconds(matmul("|i:1,j:4|ijki'j'"), *shapes, machine=machine) / 2
+
+
+def test_a_tile_beyond_the_registers_is_spilled() -> None:
+    shapes = (192, 192), (192, 192)
+    assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
+
+
+def test_tiles_that_fit_beat_tiles_with_tails() -> None:
+    """200 rows of 8 are full tiles, of 7 or 9 they are not."""
+    shapes = (200, 256), (256, 256)
+    full, short, long = (seconds(matmul(f"|i:{n},j:32|ijki'j'"), *shapes) for n in (8, 7, 9))
+    assert full < min(short, long)
+
+
+def test_a_matrix_that_overflows_a_level_is_worth_blocking() -> None:
+    shapes = (1024, 1024), (1024, 1024)
+    plain = seconds(matmul("|i:6,j:32|ijki'j'"), *shapes)
+    assert seconds(matmul("|i:6,j:32,k:128|kijk'i'j'"), *shapes) < 0.7 * plain
+
+
+def test_an_inlined_product_beats_a_stored_one_by_orders(machine: Machine) -> None:
+    shapes = (512, 512), (512, 512)
+    assert seconds(matmul("||ikj"), *shapes, machine=machine) * 5 < seconds(matmul(""), *shapes, machine=machine)
+
+
+def test_fused_softmax_beats_five_kernels(machine: Machine) -> None:
+    shape = (4096, 4096)
+    assert seconds(FUSED_SOFTMAX, shape, machine=machine) * 1.2 < seconds(SOFTMAX, shape, machine=machine)
+
+
+def test_flash_attention_beats_attention(machine: Machine) -> None:
+    shapes = ((2048, 64),) * 3
+    assert seconds(flash_attention(16, 64), *shapes, machine=machine) < seconds(ATTENTION, *shapes, machine=machine)
+
+
+@pytest.mark.parametrize("component", [SOFTMAX, FUSED_SOFTMAX], ids=str)
+def test_two_threads_help_the_large_and_hinder_the_tiny(component: Component, machine: Machine) -> None:
+    large = [seconds(component, (2048, 2048), machine=machine, threads=n) for n in (1, 2)]
+    tiny = [seconds(component, (2, 2), machine=machine, threads=n) for n in (1, 2)]
+    assert large[0] / 2 <= large[1] <= large[0]
+    assert tiny[1] > tiny[0]
+
+
+def test_threads_beyond_the_iterations_do_nothing() -> None:
+    assert seconds(FUSED_SOFTMAX, (2, 4096), threads=2) == seconds(FUSED_SOFTMAX, (2, 4096), threads=8)
+
+
+def test_an_uneven_share_costs_as_much_as_the_largest() -> None:
+    three, four = (cost(i("^ij~ij"), (n, 4096), threads=2).terms[0] for n in (3, 4))
+    assert three[1] == pytest.approx(four[1], rel=1e-3)
+
+
+def test_a_copy_moves_each_byte_once() -> None:
+    n = 1 << 24
+    terms = dict(cost(i("+i~i"), (n,)).terms)
+    (memory,) = (level for level in MACHINE.levels if level.name == "memory")
+    (name,) = (name for name in terms if name.endswith(": memory"))
+    assert terms[name] == pytest.approx(4 * n * (1 + WRITTEN) / memory.bandwidth * 1e-9)
+
+
+def test_a_program_that_fits_moves_nothing_from_beyond() -> None:
+    terms = dict(cost(i("+i~i"), (1 << 16,)).terms)
+    moved = {name.split(": ")[1] for name, time in terms.items() if time and not name.endswith("overhead")}
+    assert moved == {"issue", "L2"}
+
+
+def test_a_second_reader_of_a_resident_row_is_free_of_traffic() -> None:
+    """Three passes over a row that stays in the second level fetch it from memory once."""
+    fused, copy = (dict(cost(c, (4096, 4096)).terms) for c in (FUSED_SOFTMAX, i("+ij~ij")))
+    memory = [time for terms in (fused, copy) for name, time in terms.items() if name.endswith(": memory")]
+    assert memory[0] == pytest.approx(memory[1], rel=0.01)
+
+
+def test_nothing_to_do_costs_next_to_nothing() -> None:
+    assert 0.0 < seconds(i("^ij~ij"), (0, 16)) < 1e-6
+    assert seconds(matmul("|i:4,j:16|ijki'j'"), (0, 16), (16, 8)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("cheap", "dear"), [("+ij~ij", "^ij~ij"), ("ij^2~ij", "2^ij~ij"), ("2^ij~ij", "ij^ij~ij"), ("ij*ij~ij", "ij/ij~ij")]
+)
+def test_dear_functions_cost_more(cheap: str, dear: str, machine: Machine) -> None:
+    first, second = ([(64, 64)] * i(text).inputs for text in (cheap, dear))
+    assert seconds(i(cheap), *first, machine=machine) < seconds(i(dear), *second, machine=machine)
+
+
+def test_columns_of_power_of_two_matrices_conflict() -> None:
+    """A column of 512 rows fits the second level unless the rows lie a multiple of its way apart."""
+    apart, together = (seconds(i("+ij~j||ji"), (512, n)) / n for n in (4096 + 16, 4096))
+    assert together > 1.5 * apart
+
+
+def test_the_seconds_are_the_slowest_parts() -> None:
+    result = cost(SOFTMAX, (1024, 1024))
+    kernels: dict[str, list[float]] = {}
+    overhead = 0.0
+    for name, time in result.terms:
+        kernel, part = name.split(": ")
+        if part in ("overhead", "stall"):
+            overhead += time
+        else:
+            kernels.setdefault(kernel, []).append(time)
+    assert len(kernels) == 5
+    assert result.seconds == pytest.approx(overhead + sum(max(times) for times in kernels.values()), rel=0.01)
