@@ -6,8 +6,8 @@ The rules, all of them (design: predictable, never heuristic):
   2. Above the site, a producer shares every loop that means the same: output axes by position in the reader's
      pattern, reduced axes by what they run over. Shared axes must be split alike and keep their relative order.
   3. A producer staged twice at one site, or already complete there, is computed once.
-  4. Producers staged at one site whose next own loops mean the same and are split alike run in one loop, unless one
-     needs the other's finished result.
+  4. Producers staged at one site whose first own loops mean the same and are split alike run in one loop, unless one
+     needs the other's finished result. They share further loops only around what both stage further inside.
 """
 
 from __future__ import annotations
@@ -168,12 +168,20 @@ def _sibling(
             continue
         if instance.block is not owner.block or not _same_rides(instance, loop, owner, axis):
             continue
+        if block is not instance.block and not _common_inside(instance, loop, owner, Loop(axis, item.level)):
+            continue
         if block.items.index(item) >= block.end() or not _ready_before(instance, block, item):
             continue
         if nest.meanings.distance((instance.node, loop.axis), (owner.node, axis)) is not None:
             nest.merged.append((item, pair))
             return item
     return None
+
+
+def _common_inside(instance: Instance, loop: Loop, owner: Instance, theirs: Loop) -> bool:
+    """Whether both stage one producer inside the given loops of theirs."""
+    mine = {instance.reads[k].source for k, before in _digits(instance.expr) if loop in before}
+    return any(owner.reads[k].source in mine for k, before in _digits(owner.expr) if theirs in before)
 
 
 def _ready_before(instance: Instance, block: Block, item: NestLoop) -> bool:
