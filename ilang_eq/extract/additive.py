@@ -70,6 +70,16 @@ class AdditiveModel:
     def _by_fusion(self) -> dict[ClassId, tuple[_Of, ...]]:
         return {c: tuple(_grouped(self.structure, domain)) for c, domain in self.domains.items()}
 
+    def only(self, chosen: Mapping[ClassId, int]) -> AdditiveModel:
+        """The model of one choice: what is not ``chosen`` is not computed."""
+        domains = {c: (self.domains[c][chosen[c]],) if c in chosen else (None,) for c in self.structure.classes}
+        sites = {
+            (r, x): where[np.ix_([chosen[r]], [chosen[x]])]
+            for (r, x), where in self.sites.items()
+            if r in chosen and x in chosen
+        }
+        return AdditiveModel(self.structure, self.processor, domains, sites)
+
     def tables(self, knobs: Knobs) -> list[Table]:
         """Every table, in nanoseconds, at the tile choices ``knobs``."""
         sized = {of.fusion: of.rows.at(knobs) for found in self._by_fusion.values() for of in found}

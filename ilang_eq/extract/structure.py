@@ -104,6 +104,12 @@ class Structure:
                 found.setdefault(c, axes)
         return found
 
+    @cached_property
+    def inputs(self) -> int:
+        """How many arguments the component has."""
+        read = [n.input for found in self.space.classes.values() for n in found.nodes if isinstance(n, Read)]
+        return 1 + max([*read, *(wire.index for wire, _ in self.space.outputs if isinstance(wire, Input))], default=-1)
+
     def node(self, variant: Variant) -> Apply | Reduce:
         """What ``variant`` computes."""
         node = self.space.classes[variant.of].nodes[variant.node]

@@ -1,0 +1,171 @@
+"""The search: the best schedules of a space by the additive model, with tile sizes.
+
+Elimination finds the best structure for given tile sizes, exactly; with the structure fixed, tile sizes are cheap to
+vary. If all combinations of tile sizes are few, elimination answers them all at once. Otherwise the two steps take turns
+from several starts: structures at the tiles found so far, then one axis at a time the best tile for these structures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ilang_eq.extract.additive import AdditiveModel, build
+from ilang_eq.extract.assemble import Schedule, assemble
+from ilang_eq.extract.elimination import Choice, best_k, eliminate
+from ilang_eq.extract.expression_cost import Knobs, Processor
+from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.structure import Structure
+from ilang_eq.lang.graph import Graph
+from ilang_eq.rewrites.space import AxisId, ClassId, Space
+
+TILES = (1, 4, 8, 16, 32, 64, 128, 256)
+"""Tile sizes considered for every axis, as far as they are below its extent."""
+
+_FULL_PRODUCT = 256
+"""Combinations of tile sizes that one elimination answers."""
+
+_STARTS = 3
+"""Structures whose tiles are refined in a round."""
+
+_RANDOM_STARTS = 2
+"""Random tile sizes among the starts."""
+
+_ROUNDS = 3
+_SWEEPS = 2
+
+Tiles = dict[AxisId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule of the component.
+
+    Args:
+        graph: the scheduled expressions.
+        cost: seconds, by the additive model.
+        tiles: the tile size of every axis that has a tile loop.
+    """
+
+    graph: Graph
+    cost: float
+    tiles: Mapping[AxisId, int]
+
+
+def propose(
+    space: Space, extents: Mapping[tuple[int, int], int], machine: Machine, threads: int, k: int, seed: int = 0
+) -> list[Candidate]:
+    """The ``k`` best schedules that differ in more than tile sizes, cheapest first; fewer if there are no more.
+
+    Args:
+        extents: the size of every (input, dimension) that ``space.extents`` names.
+        threads: how many run at once.
+        seed: of the random starts.
+
+    Raises:
+        TooWide: the space is too entangled for elimination.
+    """
+    structure = Structure(space)
+    sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
+    starts = _starts(structure, sizes, seed)
+    model = build(structure, Processor(machine, threads), _knobs(sizes, starts))
+    points = _refined(model, sizes, starts)
+    found: dict[Hashable, Candidate] = {}
+    knobs = _knobs(sizes, points)
+
+    def distinct(choice: Choice) -> Hashable:
+        return tuple(sorted(_needed(model, choice).items()))
+
+    for cost, point, choice in best_k(model.sizes, model.tables(knobs), knobs.points, k, distinct):
+        candidate = _candidate(model, choice, points[point], cost * 1e-9)
+        found.setdefault(candidate.graph, candidate)
+    return list(found.values())
+
+
+def _candidate(model: AdditiveModel, choice: Choice, tiles: Tiles, cost: float) -> Candidate:
+    needed = _needed(model, choice)
+    states = {c: state for c, n in needed.items() if (state := model.domains[c][n]) is not None}
+    sites = {
+        (r, x): int(where[needed[r], needed[x]]) for (r, x), where in model.sites.items() if r in needed and x in needed
+    }
+    used = sorted({axis for state in states.values() for axis in state.nest})
+    schedule = Schedule(states, sites, tiles)
+    return Candidate(assemble(model.structure, schedule), cost, {axis: tiles[axis] for axis in used})
+
+
+def _needed(model: AdditiveModel, choice: Choice) -> dict[ClassId, int]:
+    """The states of the classes that the outputs need."""
+    found: dict[ClassId, int] = {}
+    stack = list(model.structure.layouts)
+    while stack:
+        c = stack.pop()
+        if c not in found:
+            found[c] = choice[model.structure.places[c]]
+            state = model.domains[c][found[c]]
+            stack.extend(model.structure.reads(state.fusion) if state is not None else ())
+    return found
+
+
+def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
+    """The tile sizes of every axis that some nest has."""
+    axes = sorted({axis for nests in structure.space.nests.values() for nest in nests for axis in nest})
+    return {axis: tuple(t for t in TILES if t < sizes[axis]) or TILES[:1] for axis in axes}
+
+
+def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> list[Tiles]:
+    """All combinations of tile sizes if they are few, else those alike for all axes and some random ones."""
+    options = _options(structure, sizes)
+    if math.prod(map(len, options.values())) <= _FULL_PRODUCT:
+        return [dict(zip(options, tiles, strict=True)) for tiles in product(*options.values())]
+    alike = [{axis: max(t for t in found if t <= tile) for axis, found in options.items()} for tile in TILES]
+    random = np.random.default_rng(seed)
+    drawn = [{axis: int(random.choice(found)) for axis, found in options.items()} for _ in range(_RANDOM_STARTS)]
+    return alike + drawn
+
+
+def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:
+    axes = points[0] if points else ()
+    return Knobs(sizes, {axis: np.array([float(p[axis]) for p in points]) for axis in axes})
+
+
+def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]) -> list[Tiles]:
+    """Tile sizes to choose structures at: ``starts`` if they are complete, else the best found from there."""
+    options = _options(model.structure, sizes)
+    if len(starts) == math.prod(map(len, options.values())):
+        return starts
+    points, best = starts, math.inf
+    for _ in range(_ROUNDS):
+        knobs = _knobs(sizes, points)
+        solution = eliminate(model.sizes, model.tables(knobs), knobs.points)
+        promising = np.argsort(solution.costs, kind="stable")[:_STARTS]
+        if solution.costs[promising[0]] >= best:
+            break
+        best = float(solution.costs[promising[0]])
+        refined = [_descended(model, sizes, solution.choice(int(g)), points[g]) for g in promising]
+        points = _unlike(refined)
+    return points
+
+
+def _descended(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Tiles:
+    """``start`` with the best tile for one axis after another, the structure being ``choice``."""
+    alone = model.only(_needed(model, choice))
+    tiles = dict(start)
+    used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
+    options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
+    for _ in range(_SWEEPS):
+        before = dict(tiles)
+        for axis, found in options.items():
+            knobs = _knobs(sizes, [tiles | {axis: tile} for tile in found])
+            costs = sum(table.values.reshape(-1) for table in alone.tables(knobs))
+            tiles[axis] = found[int(np.argmin(costs))]
+        if tiles == before:
+            break
+    return tiles
+
+
+def _unlike(points: Iterable[Tiles]) -> list[Tiles]:
+    return [dict(point) for point in dict.fromkeys(tuple(p.items()) for p in points)]
