@@ -51,17 +51,16 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next."""
+    """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
+
+    ``bytes`` is what it takes in lines; one run alone shares its last line.
+    """
 
     runs: float
     run: float
     stride: int
     written: bool
-
-    @property
-    def bytes(self) -> float:
-        """What it takes in lines; one run alone shares its last line."""
-        return self.runs * ceil(self.run / LINE) * LINE if self.runs > 1 else self.run
+    bytes: float
 
     @property
     def traffic(self) -> Traffic:
@@ -109,34 +108,37 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """The part of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
+    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
 
     place: Load
     dims: tuple[int, ...]
     counts: tuple[float, ...]
-    written: bool
+    span: Span
 
     def over(self, loop: Loop) -> _Touch:
-        """The same through all iterations of ``loop``."""
-        indices = self.place.indices
-        if not any(loop.variable in index.variables for index in indices):
+        """The same through all iterations of ``loop``; the same object if it does not move."""
+        moves = [loop.variable in index.variables for index in self.place.indices]
+        if not any(moves):
             return self
-        pairs = zip(indices, self.counts, strict=True)
-        counts = tuple(count * loop.trips if loop.variable in index.variables else count for index, count in pairs)
-        return _Touch(self.place, self.dims, counts, self.written)
+        pairs = zip(moves, self.counts, strict=True)
+        counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
+        return _touch(self.place, self.dims, counts, self.span.written)
 
-    def span(self) -> Span:
-        """What it covers, dimensions that it fills merged into the ones outside them."""
-        triples = zip(self.place.indices, self.counts, self.dims, strict=True)
-        counts = [min(float(dim), max(1.0, count / index.divisor)) for index, count, dim in triples]
-        run, size = 1.0, 1
-        while counts and run > size - 0.5:
-            run *= counts.pop()
-            size *= self.dims[len(counts)]
-        while counts and counts[-1] == 1.0:
-            counts.pop()
-            size *= self.dims[len(counts)]
-        return Span(prod(counts), run * _SIZE, size * _SIZE, self.written)
+
+def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], written: bool) -> _Touch:
+    """Merge dimensions that are filled into the ones outside them."""
+    triples = zip(place.indices, counts, dims, strict=True)
+    left = [min(float(dim), max(1.0, count / index.divisor)) for index, count, dim in triples]
+    run, size = 1.0, 1
+    while left and run > size - 0.5:
+        run *= left.pop()
+        size *= dims[len(left)]
+    while left and left[-1] == 1.0:
+        left.pop()
+        size *= dims[len(left)]
+    runs, run = prod(left), run * _SIZE
+    lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
+    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines))
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
@@ -163,26 +165,31 @@ def size_of(size: Size, extents: Extents) -> int:
             assert_never(other)
 
 
-def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, tuple[_Touch, ...]]:
+def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, list[_Touch]]:
     """The region of ``loop``, and what it touches."""
     inner = [_region(node, dims) for node in loop.body if isinstance(node, Loop)]
-    own = [touch for node in loop.body if not isinstance(node, Loop) for touch in _touches(node, dims)]
-    touched = _distinct([*own, *(touch for _, touches in inner for touch in touches)])
-    through = _distinct(touch.over(loop) for touch in touched)
-    whole = _traffic(through)
+    own = _touches([node for node in loop.body if not isinstance(node, Loop)], dims)
+    touched = own + [touch for _, touches in inner for touch in touches]
+    through = [touch.over(loop) for touch in touched]
+    whole = _traffic(_spans(through))
     if any(isinstance(node, Loop) and unrolled(node) is None for node in loop.body):
         loops = tuple(region for region, _ in inner)
-        return Region(loop.trips, whole, _spans(touched), loops, _traffic(own)), through
+        return Region(loop.trips, whole, _spans(touched), loops, _traffic(_spans(own))), through
     # what a loop of unrolled nests accumulates into stays in registers
-    fetched = [touch for touch in touched if not touch.written or touch.over(loop) != touch]
-    return Region(loop.trips, whole, _spans(fetched), (), _traffic(fetched)), through
+    pairs = zip(touched, through, strict=True)
+    fetched = _spans([touch for touch, moved in pairs if not touch.span.written or moved is not touch])
+    return Region(loop.trips, whole, fetched, (), _traffic(fetched)), through
 
 
-def _touches(statement: Assign | Accumulate, dims: Mapping[str, tuple[int, ...]]) -> Iterator[_Touch]:
-    for place in _loads(statement.value):
-        yield _Touch(place, dims[place.buffer], (1.0,) * len(place.indices), False)
-    target = statement.target
-    yield _Touch(target, dims[target.buffer], (1.0,) * len(target.indices), True)
+def _touches(statements: Sequence[Assign | Accumulate], dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
+    """Every place in ``statements``, once; scalars live in registers."""
+    written: dict[Load, bool] = {}
+    for statement in statements:
+        for place in _loads(statement.value):
+            written.setdefault(place, False)
+        written[statement.target] = True
+    places = ((place, mark) for place, mark in written.items() if place.indices)
+    return [_touch(place, dims[place.buffer], (1.0,) * len(place.indices), mark) for place, mark in places]
 
 
 def _loads(value: Scalar) -> Iterator[Load]:
@@ -198,20 +205,16 @@ def _loads(value: Scalar) -> Iterator[Load]:
             assert_never(other)
 
 
-def _distinct(touches: Iterable[_Touch]) -> tuple[_Touch, ...]:
-    return tuple(dict.fromkeys(touch for touch in touches if touch.place.indices))
-
-
 def _spans(touches: Iterable[_Touch]) -> tuple[Span, ...]:
     """One span a buffer: of several the largest, since they tend to lie in each other."""
     largest: dict[str, Span] = {}
     for touch in touches:
-        span = touch.span()
+        span = touch.span
         before = largest.get(touch.place.buffer)
-        if before is None or span.bytes > before.bytes:
+        if before is None or (span.bytes, span.written) > (before.bytes, before.written):
             largest[touch.place.buffer] = span
     return tuple(largest.values())
 
 
-def _traffic(touches: Iterable[_Touch]) -> Traffic:
-    return sum((span.traffic for span in _spans(touches)), Traffic())
+def _traffic(spans: Iterable[Span]) -> Traffic:
+    return sum((span.traffic for span in spans), Traffic())
