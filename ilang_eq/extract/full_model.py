@@ -1,7 +1,8 @@
 """The full cost model: what a lowered program takes on a machine, in closed form.
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
-the memory hierarchy (``footprint``), all of which overlap. Nests of a kernel follow each other.
+the memory hierarchy (``footprint``), all of which overlap; waiting for lines that no prefetcher sees coming, and
+entering parallel loops, add to that. Nests of a kernel follow each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
 """
@@ -33,7 +34,8 @@ class Cost:
 
     Args:
         seconds: in all.
-        terms: what it is made of, as ("kernel: part", seconds); parts of a kernel overlap, so they add up to more.
+        terms: what it is made of, as ("kernel: part", seconds). A part is issue or a level to fetch from, which
+            overlap, so that they add up to more; or stall or overhead, which do not.
     """
 
     seconds: float
