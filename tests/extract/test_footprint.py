@@ -54,7 +54,7 @@ def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, ru
 
 
 def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
-    """The row is read by two passes; its differences, which keep their place, are written by one and read by another."""
+    """Two passes read the row; its differences, which keep their place, are written by one and read by another."""
     rows, row, long_row = 8, int(LEVEL.bytes) // 4, int(LEVEL.bytes) * 4
     output = 4 * rows * WRITTEN
     once = nest(PASSES, rows, row // 4).fetched(LEVEL).bytes
