@@ -83,7 +83,7 @@ class CKernel:
     def _library(self) -> Library:
         return load(self.source)
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Array | tuple[Array, ...]:
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on float32 ``arrays``; float scalars will do for inputs without dimensions.
 
         Args:

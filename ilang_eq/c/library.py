@@ -19,15 +19,15 @@ class Library:
     workspace: Any
 
 
-def load(source: str) -> Library:
+def load(source: str, sanitize: bool = False) -> Library:
     """Build and load. A cached library that does not load is built again, once. Raises BuildError."""
-    path = build(source)
+    path = build(source, sanitize)
     try:
         library = ctypes.CDLL(str(path))
     except OSError:
         path.unlink(missing_ok=True)
         try:
-            library = ctypes.CDLL(str(build(source)))
+            library = ctypes.CDLL(str(build(source, sanitize)))
         except OSError as error:
             raise BuildError(f"a kernel was compiled but does not load: {error}") from None
     run, workspace = library.ilang_run, library.ilang_workspace

@@ -23,6 +23,8 @@ from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, Fo
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
+MOST_LANES = 128
+"""The most lanes of a reduction that is done in one go."""
 MOST_VECTORS = 64
 """The most vector operations one statement is unrolled to."""
 
@@ -69,7 +71,10 @@ class _Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """``chain`` are the loops that the targets do not move with; ``items`` is the body of the last."""
+    """``chain`` are the loops that the targets do not move with; ``items`` is the body of the last.
+
+    Without a chain, the only item is a nest of one loop, whose lanes are all there is to reduce.
+    """
 
     chain: tuple[For, ...]
     items: tuple[Statement | _Nest, ...]
@@ -89,7 +94,8 @@ def register_tile(loop: For, before: Sequence[Statement], facts: frozenset[Full]
         facts: what is known to be full here.
         masked: whether loops that may be short are to be clamped and masked.
     """
-    reduction = _reduction(strip_mined(loop) if innermost(loop) else loop)
+    once = innermost(loop) and full_fact(loop) in facts and (loop.limit or 0) <= MOST_LANES
+    reduction = _reduction(strip_mined(loop) if innermost(loop) and not once else loop)
     if reduction is None:
         return None
     short = _short_loops(reduction, facts, masked)
@@ -131,13 +137,13 @@ def _reduction(loop: For) -> _Reduction | None:
     into = [u for u in outward if isinstance(u, Accumulate) and u.op in REDUCTIONS]
     chain, body = _chain(loop, [u.target for u in outward])
     items = [_item(s, private) for s in body]
-    if len(into) != len(outward) or not chain:
+    if len(into) != len(outward) or (not chain and not innermost(loop)):
         return None
     found = [item for item in items if item is not None]
     nests = [item for item in found if isinstance(item, _Nest)]
     accumulators = [_accumulator(u, nest) for nest in nests for u in nest.body if u in into]
     held = [a for a in accumulators if a is not None]
-    if len(found) != len(items) or len(held) != len(into):
+    if len(found) != len(items) or len(held) != len(into) or (not chain and not all(a.reduced for a in held)):
         return None
     return _Reduction(chain, tuple(found), tuple(held))
 
@@ -191,6 +197,8 @@ def _accumulator(statement: Accumulate, nest: _Nest) -> _Accumulator | None:
 
 def _stripped(loop: For, reduction: _Reduction) -> bool:
     """Whether ``loop`` is the lane of a stripped reduction: it fills a step of the innermost loop around the nests."""
+    if not reduction.chain:
+        return False
     around = reduction.chain[-1]
     lanes = {accumulator.lane for accumulator in reduction.accumulators if accumulator.reduced}
     return loop in lanes and loop.outer[-1:] == (around.variable,) and around.step == loop.limit
@@ -218,6 +226,8 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
 
 def _main(reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], stripped: bool) -> tuple[Node, ...]:
     """The reduction itself, its accumulators redirected to their tiles."""
+    if not reduction.chain:
+        return _items(reduction, rows, reduced=False)
     *outer, around = reduction.chain
     known = [full_fact(loop) in facts for loop in reduction.chain]
     body = _items(reduction, rows, reduced=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text, extent_name
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
 from ilang_eq.c.scalar import Printer
@@ -130,7 +131,7 @@ class Statements:
         start = Load(node.tile.buffer, (*node.tile.indices[:-1], Index(())))
         part = f"V{lanes}({self.layout.element(node.tile)})"
         lines = [f"vec{lanes} share = V{lanes}({self.layout.element(start)});"]
-        if limit > lanes:
+        if limit > min(WIDTHS):
             more = self._fold_step(node.op, lanes, part)
             head = f"for (int64_t {lane} = LANES{lanes}; {lane} < {limit}; {lane} += LANES{lanes})"
             lines += ["UNROLL", head, "    " + more]

@@ -1,0 +1,27 @@
+"""Pytest options and fixtures that need the repository's root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.golden import Golden
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The flag that rewrites golden files."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what the tests produce")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep kernels that tests build out of the user's cache, but between runs."""
+    if "ILANG_EQ_CACHE" not in os.environ and config.cache is not None:
+        os.environ["ILANG_EQ_CACHE"] = str(config.cache.mkdir("kernels"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares text with files under ``golden/`` beside the test."""
+    return Golden(Path(request.path).parent / "golden", update=request.config.getoption("--update-golden"))

@@ -1,0 +1,141 @@
+"""What loops are bound to: registers, vectors, versions, tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang_eq.c.binding import bind
+from ilang_eq.c.dependence import independent, reductions
+from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.registers import strip_mined
+from ilang_eq.lower.ir import Accumulate, Assign, Constant, Declare, For, Kernel
+from tests.c import programs
+from tests.c.programs import K, M, N, apply, at, loop
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        match node:
+            case Loop() | Registers() | Parallel():
+                yield from walk(node.body)
+            case Versions(_, full, tail):
+                yield from walk(full)
+                yield from walk(tail)
+            case _:
+                pass
+
+
+def bound(*statements: For) -> list[Node]:
+    return list(walk(bind(Kernel("k", statements))))
+
+
+def of(kind: type, nodes: Sequence[Node]) -> list[Node]:
+    return [node for node in nodes if isinstance(node, kind)]
+
+
+def test_matmul_tiles_live_in_registers_in_two_versions() -> None:
+    nodes = list(walk(bind(programs.matmul(6, 32).kernels[0])))
+    (versions,) = of(Versions, nodes)
+    assert isinstance(versions, Versions)
+    assert [str(fact.extent) for fact in versions.facts] == ["in0.0", "in1.1"]
+    assert [fact.limit for fact in versions.facts] == [6, 32]
+    full, tail = of(Registers, nodes)
+    assert isinstance(full, Registers)
+    assert isinstance(tail, Registers)
+    assert full.tiles[0].dims == (6, 32)
+    assert not full.partial
+    assert [short.variable for short in tail.partial] == ["i1", "j1"]
+
+
+def test_initialisation_before_a_tile_is_absorbed() -> None:
+    nodes = list(walk(bind(programs.matmul(6, 32).kernels[0])))
+    for registers in of(Registers, nodes):
+        assert isinstance(registers, Registers)
+        start = registers.body[0]
+        assert isinstance(start, VectorNest)
+        assert isinstance(start.body[0], Assign)
+        assert start.body[0].value == Constant(0.0)
+    assert not of(Simd, nodes)
+
+
+def test_without_an_initialisation_the_tile_is_loaded() -> None:
+    nodes = list(walk(bind(programs.matmul(8, 16, block=8).kernels[0])))
+    registers = of(Registers, nodes)[0]
+    assert isinstance(registers, Registers)
+    start = registers.body[0]
+    assert isinstance(start, VectorNest)
+    assert isinstance(start.body[0], Assign)
+    assert start.body[0].value == at("out0", "i+i1", "j+j1")
+
+
+def test_matmul_tasks_are_tiles_of_both_axes() -> None:
+    (parallel,) = bind(programs.matmul(6, 32).kernels[0])
+    assert isinstance(parallel, Parallel)
+    assert [task.variable for task in parallel.loops] == ["i", "j"]
+
+
+def test_lanes_along_a_reduction_are_folded_at_the_end() -> None:
+    nodes = list(walk(bind(programs.dot_products(4, 4, 16).kernels[0])))
+    parts = [node.part for node in of(Loop, nodes) if isinstance(node, Loop) and node.source.variable == "k"]
+    assert parts == ["main", "rest", "main", "rest"]
+    folds = of(Fold, nodes)
+    assert len(folds) == 2
+    assert all(isinstance(fold, Fold) and [x.variable for x in fold.loops] == ["i1", "j1"] for fold in folds)
+
+
+def test_a_long_reduction_is_stripped_into_independent_accumulators() -> None:
+    nodes = bound(loop("k", K, Accumulate(at("out0"), "add", at("in0", "k")), reduces=True))
+    (registers,) = of(Registers, nodes)
+    assert isinstance(registers, Registers)
+    assert registers.tiles[0].dims == (64,)
+
+
+def test_a_strided_reduction_is_left_to_the_compiler() -> None:
+    nodes = bound(loop("k", K, Accumulate(at("out0"), "add", at("in0", "k", "j")), reduces=True))
+    (simd,) = nodes
+    assert isinstance(simd, Simd)
+    assert [reduction.op for reduction in simd.reductions] == ["add"]
+
+
+def test_a_recurrence_stays_scalar() -> None:
+    """acc is read by another statement of the same iteration: the iterations depend on each other."""
+    body = (
+        Accumulate(at("acc"), "max", at("in0", "k")),
+        Assign(at("out0", "k"), apply("sub", at("in0", "k"), at("acc"))),
+    )
+    scan = loop("k", K, *body)
+    assert reductions(scan) is None
+    assert isinstance(bound(scan)[0], Loop)
+
+
+def test_a_shifted_write_is_a_dependence() -> None:
+    moved = loop("i", M, Assign(at("out0", "i"), at("out0", "j")))
+    assert not independent(moved)
+    assert independent(loop("i", M, Assign(at("out0", "i", "j"), at("out0", "i", "j"))))
+
+
+def test_tiles_are_independent_if_their_parts_stay_inside_a_step() -> None:
+    inside = loop("i1", M, Assign(at("out0", "i+i1"), Constant(1.0)), limit=16, outer=("i",))
+    assert independent(loop("i", M, inside, step=16))
+    assert not independent(loop("i", M, inside, step=8))
+
+
+def test_a_local_of_the_body_is_private() -> None:
+    body = (Declare("t"), Assign(at("t"), at("in0", "i")), Assign(at("out0", "i"), at("t")))
+    assert independent(loop("i", M, *body))
+    assert not independent(loop("i", M, *body[1:]))
+
+
+def test_strips_keep_what_they_cannot_vectorise() -> None:
+    scattered = loop("k", K, Accumulate(at("out0"), "add", at("in0", "k", "k")), reduces=True)
+    assert strip_mined(scattered) is scattered
+    odd = loop("k", K, Accumulate(at("out0"), "add", at("in0", "k")), limit=6, outer=("j",), reduces=True)
+    assert strip_mined(odd) is odd
+
+
+def test_an_innermost_parallel_loop_is_not_torn_into_tasks_of_one_element() -> None:
+    body = loop("j", N, Assign(at("out0", "i", "j"), Constant(0.0)), parallel=True)
+    (parallel,) = bind(Kernel("k", (loop("i", M, body, parallel=True),)))
+    assert isinstance(parallel, Parallel)
+    assert [task.variable for task in parallel.loops] == ["i"]

@@ -1,0 +1,149 @@
+"""Compiling and caching: once, whole files only, safe between processes, clear errors."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ilang_eq.c import build as building
+from ilang_eq.c.build import build, cache_directory, compiler_flags, find_compiler
+from ilang_eq.errors import BuildError
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+SOURCE = "int answer(void) { return 42; }\n"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "cache"
+    monkeypatch.setenv("ILANG_EQ_CACHE", str(directory))
+    return directory
+
+
+def stub(path: Path, script: str) -> str:
+    """An executable that stands in for a compiler."""
+    path.write_text("#!/bin/sh\n" + textwrap.dedent(script))
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_builds_once_and_leaves_nothing_else(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(SOURCE)
+    assert ctypes.CDLL(str(first)).answer() == 42
+    assert list(cache.iterdir()) == [first]
+    monkeypatch.setattr(building, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert build(SOURCE) == first
+
+
+def test_the_key_covers_source_flags_and_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = build(SOURCE)
+    assert build(SOURCE + "\n") != plain
+    assert build(SOURCE, sanitize=True) != plain
+    monkeypatch.setenv("CC", "cc -DX=1")
+    assert build(SOURCE) != plain
+    assert len(list(cache.iterdir())) == 4
+
+
+def test_flags_never_give_up_infinities() -> None:
+    for sanitize in (False, True):
+        assert not {"-ffast-math", "-ffinite-math-only", "-Ofast"} & set(compiler_flags(sanitize))
+
+
+def test_a_refusal_shows_what_the_compiler_said(cache: Path) -> None:
+    with pytest.raises(BuildError, match=r"refused a kernel:\n  kernel.c: .*\n.*error: .*missing_thing"):
+        build("int f(void) { return missing_thing; }")
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_no_compiler(path: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(BuildError, match=r"apt install gcc|xcode-select --install"):
+        build(SOURCE)
+    assert not cache.exists()
+
+
+def test_a_given_compiler_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    with pytest.raises(BuildError, match=r"\$CC is 'no-such-compiler'"):
+        find_compiler()
+
+
+def test_arguments_in_cc_are_not_for_a_shell(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", f"cc -DX='1; touch {tmp_path}/pwned'")
+    build(SOURCE)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_time_out_kills_the_compiler_and_its_children(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = stub(tmp_path / "slow-cc", f'[ "$1" = --version ] && exit 0\n(sleep 5; touch {tmp_path}/late) & wait\n')
+    monkeypatch.setenv("CC", slow)
+    monkeypatch.setattr(building, "TIMEOUT_S", 0.5)
+    with pytest.raises(BuildError, match="took longer than"):
+        build(SOURCE)
+    assert list(cache.iterdir()) == []
+    assert not (tmp_path / "late").exists()
+
+
+def test_without_openmp_the_kernel_is_built_all_the_same(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'for a in "$@"; do [ "$a" = -fopenmp ] && { echo "no OpenMP" >&2; exit 1; }; done\nexec cc "$@"\n'
+    monkeypatch.setenv("CC", stub(tmp_path / "plain-cc", script))
+    assert ctypes.CDLL(str(build(SOURCE))).answer() == 42
+
+
+def test_cache_directory_follows_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ILANG_EQ_CACHE", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_directory() == tmp_path / "xdg" / "ilang_eq"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "Library" / "Caches" / "ilang_eq"
+
+
+def test_an_unwritable_cache_falls_back_and_says_so_once(tmp_path: Path) -> None:
+    """In a process of its own, because the fallback belongs to the process."""
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    script = f"""
+        import ctypes, warnings
+        from ilang_eq.c.build import build
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            paths = [build({SOURCE!r}), build({SOURCE!r}), build({SOURCE!r} + " ")]
+        assert len(caught) == 1, caught
+        assert "ILANG_EQ_CACHE" in str(caught[0].message)
+        assert paths[0] == paths[1] != paths[2]
+        assert ctypes.CDLL(str(paths[0])).answer() == 42
+        print(paths[0])
+    """
+    environment = {**os.environ, "ILANG_EQ_CACHE": str(blocked / "below")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not Path(done.stdout.strip()).exists()
+
+
+def test_processes_that_build_at_once_agree(cache: Path) -> None:
+    script = f"import ctypes; from ilang_eq.c.build import build; print(ctypes.CDLL(str(build({SOURCE!r}))).answer())"
+    started = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    outputs = [process.communicate() for process in started]
+    assert [out.strip() for out, _ in outputs] == ["42"] * 6, outputs
+    assert len(list(cache.iterdir())) == 1

@@ -1,0 +1,195 @@
+"""Hand-written loop IR, compiled and compared with NumPy in float64."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.emit import emit
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.lower.ir import Apply, Program
+from tests.c import programs
+from tests.c.programs import apply, at
+from tests.golden import Golden
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+def normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+SHAPES = [(1, 1, 1), (6, 5, 32), (12, 64, 96), (13, 17, 33), (5, 3, 31), (7, 0, 40), (0, 4, 4), (25, 130, 70)]
+MATMULS = {
+    "6x32": programs.matmul(6, 32),
+    "4x24": programs.matmul(4, 24),
+    "3x5": programs.matmul(3, 5),
+    "8x16 in blocks of 8": programs.matmul(8, 16, block=8),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", MATMULS)
+def test_matmul(name: str, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    a, b = normal((m, k), (k, n))
+    got = CKernel(MATMULS[name], threads=2)(a, b)
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_dot_products(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    a, b = normal((m, k), (n, k))
+    got = CKernel(programs.dot_products(4, 4, 16), threads=1)(a, b)
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 64), (5, 200), (4, 7), (0, 5), (5, 0), (2, 63), (2, 65)], ids=str)
+def test_softmax(shape: tuple[int, int]) -> None:
+    (x,) = normal(shape)
+    got = CKernel(programs.softmax(), threads=3)(x)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True, initial=-np.inf))
+    np.testing.assert_allclose(got, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 63, 64, 65, 1000])
+@pytest.mark.parametrize(
+    ("op", "start", "reduce"),
+    [
+        ("add", 0.0, np.sum),
+        ("mul", 1.0, np.prod),
+        ("max", -np.inf, lambda x: np.fmax.reduce(x, initial=-np.inf)),
+        ("min", np.inf, lambda x: np.fmin.reduce(x, initial=np.inf)),
+        ("and", 1.0, lambda x: float(np.all(x != 0))),
+        ("xor", 0.0, lambda x: float(np.count_nonzero(x) % 2)),
+    ],
+)
+def test_reduction(op: str, start: float, reduce: Callable[[np.ndarray], float], count: int) -> None:
+    x = (1 + normal((count,))[0] / 8).astype(np.float32)
+    got = CKernel(programs.reduction(op, start))(x)
+    np.testing.assert_allclose(got, reduce(x.astype(np.float64)), rtol=2e-5)
+
+
+@pytest.mark.parametrize("position", [0, 5, 64, 99])
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_extrema_skip_nan_and_keep_infinities(special: float, position: int) -> None:
+    x = np.linspace(-3, 3, 100, dtype=np.float32)
+    x[position] = special
+    assert CKernel(programs.reduction("max", -np.inf))(x) == np.fmax.reduce(x)
+    assert CKernel(programs.reduction("min", np.inf))(x) == np.fmin.reduce(x)
+
+
+def test_maximum_of_nothing_but_minus_infinity() -> None:
+    assert CKernel(programs.reduction("max", -np.inf))(np.full(70, -np.inf, np.float32)) == -np.inf
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (9, 40), (1, 300)], ids=str)
+def test_workspace_and_outputs_that_no_kernel_writes(shape: tuple[int, int]) -> None:
+    x, y = normal(shape, (3, 2))
+    sums, passed, again = CKernel(programs.two_kernels(), threads=2)(x, y)
+    np.testing.assert_allclose(sums, (x.astype(np.float64) ** 2).sum(1), rtol=1e-5)
+    np.testing.assert_array_equal(passed, y)
+    np.testing.assert_array_equal(again, sums)
+    assert not np.shares_memory(passed, y)
+    assert not np.shares_memory(again, sums)
+
+
+@pytest.mark.parametrize("name", [*MATMULS, "softmax"])
+def test_threads_do_not_change_a_bit(name: str) -> None:
+    program = programs.softmax() if name == "softmax" else MATMULS[name]
+    arrays = normal((37, 50)) if name == "softmax" else normal((37, 50), (50, 70))
+    one, three = (CKernel(program, threads=threads)(*arrays) for threads in (1, 3))
+    np.testing.assert_array_equal(one, three)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-40, 1e30, np.inf, -np.inf, np.nan]
+POINTWISE = {
+    **{op: apply(op, at("in0", "i"), at("in1", "i")) for op in ("add", "sub", "mul", "div", "max", "min", "pow")},
+    **{op: apply(op, at("in0", "i"), at("in1", "i")) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
+    **{op: apply(op, at("in0", "i"), at("in1", "i")) for op in ("and", "or", "xor")},
+    "finite_or": apply("finite_or", at("in0", "i"), at("in1", "i")),
+    "shift_factor": apply("shift_factor", 0.5, at("in0", "i"), at("in1", "i")),
+    "log": apply("log", at("in0", "i"), at("in1", "i")),
+}
+
+
+def expected(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    finite = np.isfinite(x) & np.isfinite(y)
+    table = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.fmax, "min": np.fmin,
+        "pow": np.power, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
+        "eq": np.equal, "ne": np.not_equal, "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
+        "finite_or": lambda x, y: np.where(np.isfinite(x), x, y),
+        "shift_factor": lambda x, y: np.where(finite, np.exp(0.5 * (x - y)), 1.0),
+        "log": lambda x, y: np.log(y) / np.log(x),
+    }  # fmt: skip
+    return table[name](x, y).astype(np.float64)
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_pointwise_on_special_values(name: str) -> None:
+    pairs = np.array([(x, y) for x in SPECIAL for y in SPECIAL], dtype=np.float32)
+    x, y = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    got = CKernel(programs.elementwise(POINTWISE[name], inputs=2))(x, y)
+    with np.errstate(all="ignore"):
+        want = expected(name, x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, -0.5, -1.0, 1.0, 0.0, -2.0, -3.0, 1.7, 4.0])
+def test_literal_exponents(exponent: float) -> None:
+    x = np.array([*SPECIAL, 0.3, 7.0], dtype=np.float32)
+    got = CKernel(programs.elementwise(apply("pow", at("in0", "i"), exponent)))(x)
+    # element by element: np.power takes a square root for a scalar 0.5, which differs from pow at -inf and -0
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), np.full(x.shape, exponent)).astype(np.float32)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, 1e-45, 3.4028235e38, 1e39, -1e39, 16777217.0, 1 / 3])
+def test_literals_are_read_back_exactly(value: float) -> None:
+    got = CKernel(programs.elementwise(Apply("add", (apply("mul", at("in0", "i"), -0.0), apply("add", value, -0.0)))))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(got(np.ones(1, np.float32)), np.float32(value))
+
+
+def test_precedence() -> None:
+    a, b, c = (at(f"in{k}", "i") for k in range(3))
+    value = apply("sub", apply("sub", a, apply("sub", b, c)), apply("div", a, apply("mul", b, apply("add", b, c))))
+    x, y, z = normal((40,), (40,), (40,))
+    got = CKernel(programs.elementwise(value, inputs=3))(x, y, z)
+    np.testing.assert_allclose(got, (x - (y - z)) - x / (y * (y + z)), rtol=1e-4, atol=1e-5)
+
+
+GOLDEN: dict[str, Program] = {
+    "matmul": programs.matmul(6, 32),
+    "dot_products": programs.dot_products(4, 4, 16),
+    "softmax": programs.softmax(),
+    "sum": programs.reduction("add", 0.0),
+    "exp": programs.elementwise(apply("exp", at("in0", "i"))),
+    "two_kernels": programs.two_kernels(),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_source(name: str, golden: Golden) -> None:
+    golden.check(f"{name}.c", emit(GOLDEN[name]))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the flags are for x86-64")
+@pytest.mark.parametrize("flag", ["-mno-avx512f", "-mno-avx", "-fno-openmp"])
+def test_narrower_vectors_and_no_openmp(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same source for machines with 8 or 4 lanes, and without threads."""
+    monkeypatch.setenv("CC", f"cc {flag}")
+    a, b = normal((13, 70), (70, 41))
+    want = a.astype(np.float64) @ b
+    for program, right in ((MATMULS["4x24"], b), (programs.dot_products(4, 4, 16), np.ascontiguousarray(b.T))):
+        np.testing.assert_allclose(CKernel(program, threads=2)(a, right), want, rtol=1e-4, atol=1e-4)
+    e = np.exp(a.astype(np.float64))
+    np.testing.assert_allclose(CKernel(programs.softmax(), threads=2)(a), e / e.sum(1, keepdims=True), rtol=1e-5)

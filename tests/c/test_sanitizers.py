@@ -1,0 +1,76 @@
+"""The same nests under the address and undefined-behaviour sanitizers, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.build import find_compiler
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.c.library import load
+from tests.c import programs
+
+CASES = {
+    "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
+    "matmul 8x16x8": (programs.matmul(8, 16, block=8), [(9, 13), (13, 19)]),
+    "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
+    "softmax": (programs.softmax(), [(3, 70)]),
+    "max": (programs.reduction("max", -np.inf), [(67,)]),
+    "two kernels": (programs.two_kernels(), [(4, 9), (2,)]),
+    "empty": (programs.matmul(6, 32), [(0, 5), (5, 0)]),
+}
+
+
+def runtime() -> str | None:
+    """The sanitizer's runtime, to be loaded before Python; None where there is none."""
+    if shutil.which("cc") is None:
+        return None
+    found = subprocess.run(
+        [*find_compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() if os.path.isabs(found.stdout.strip()) else None
+
+
+def run(name: str) -> None:
+    """In the child: compute and compare with an ordinary build."""
+    program, shapes = CASES[name]
+    arrays = [np.random.default_rng(1).standard_normal(shape, dtype=np.float32) for shape in shapes]
+    want, checked = CKernel(program, threads=2)(*arrays), CKernel(program, threads=2)
+    checked.__dict__["_library"] = load(checked.source, sanitize=True)
+    got = checked(*arrays)
+    for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(runtime() is None, reason="needs a compiler with sanitizers")
+@pytest.mark.parametrize("name", CASES)
+def test_clean_under_sanitizers(name: str) -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(runtime()), "ASAN_OPTIONS": "detect_leaks=0"}
+    code = f"from tests.c.test_sanitizers import run; run({name!r})"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.skipif(runtime() is None, reason="needs a compiler with sanitizers")
+def test_the_sanitizer_would_notice() -> None:
+    """A kernel that is told of more rows than there are is caught: the test above can fail."""
+    code = """
+import ctypes
+import numpy as np
+from ilang_eq.c.emit import emit
+from ilang_eq.c.library import load
+from tests.c import programs
+library = load(emit(programs.reduction("add", 0.0)), sanitize=True)
+x, y = np.ones(100, np.float32), np.empty((), np.float32)
+pointers = [(ctypes.c_void_p * 1)(a.ctypes.data) for a in (x, y)]
+library.run(*pointers, (ctypes.c_int64 * 1)(5000), None, 1)
+"""
+    environment = {**os.environ, "LD_PRELOAD": str(runtime()), "ASAN_OPTIONS": "detect_leaks=0"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "AddressSanitizer" in done.stderr
