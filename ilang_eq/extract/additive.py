@@ -97,25 +97,19 @@ class AdditiveModel:
         on = self.processor
         serial = of.column(s.serial for s in of.states)
         kernels = of.column(s.site == 0 for s in of.states)
-        work = inside(self.structure, of.fusion, sized, on) + self._writing(of, sized)
+        demand = inside(self.structure, of.fusion, sized, on)
+        sites = np.array([s.site for s in of.states])
+        for site in sorted(set(sites.tolist())):
+            at = sites == site
+            demand[:, at] += writing(self.structure, of.fusion, sized, site, on)[:, at]
         fork = np.where(serial, 0.0, on.machine.fork_join_us if on.threads > 1 else 0.0)
-        return self._shared_out(of, sized, work) + kernels * 1000 * (on.machine.kernel_us + fork)
+        work = self._shared_out(of, sized, cost.seconds_of(demand))
+        return work + kernels * 1000 * (on.machine.kernel_us + fork)
 
     def _shared_out(self, of: _Of, sized: SizedRows, work: Costs) -> Costs:
         """The busiest thread's part of ``work``."""
         serial = of.column(s.serial for s in of.states)
         return work * np.where(serial, 1.0, cost.share_of_one_thread(sized, self.processor))
-
-    def _writing(self, of: _Of, sized: SizedRows) -> Costs:
-        """Filling the buffer of every state; a reduction also reads what it adds to."""
-        axes = self.structure.axes(of.fusion.root.of)
-        passes = 2 if self.structure.reduced(of.fusion.root) else 1
-        sites = np.array([s.site for s in of.states])
-        total = np.zeros_like(sized.outside[:, 0])
-        for site in sorted(set(sites.tolist())):
-            total[sites == site] = passes * cost.traffic(sized, axes, site, self.processor)[sites == site]
-        last = [written_last(self.structure, of.fusion.root, s.order) for s in of.states]
-        return total + cost.gathering(sized, axes, last, self.processor)
 
     def _edge(self, reader: ClassId, x: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
         """What every state of a reader pays for every state of class ``x``."""
@@ -138,8 +132,8 @@ class AdditiveModel:
             if isinstance(operand, Computed) and operand.of == x:
                 axes = operand.names(self.structure.axes(x))
                 last = None if found.last is None else operand.names((found.last,))[0]
-                total += cost.traffic(sized, axes, found.site, self.processor)
-                total += cost.gathering(sized, axes, [last] * len(of.states), self.processor)
+                demand = cost.reading(sized, axes, [last] * len(of.states), found.site, self.processor)
+                total += demand[cost.SLOTS] + demand[cost.APART]
         for wait in sorted(found.waits):
             total += self._repairing(of, sized, wait)
         return self._shared_out(of, sized, total)
@@ -182,12 +176,12 @@ def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveM
 
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
         sized = Rows(structure.loops(fusion.root), rows).at(knobs)
-        work = inside(structure, fusion, sized, processor)
+        demand = inside(structure, fusion, sized, processor) + writing(structure, fusion, sized, 0, processor)
         for operand in structure.sources(fusion):
             if isinstance(operand, Computed):
-                work += cost.traffic(sized, operand.names(structure.axes(operand.of)), 0, processor)
-        work += cost.traffic(sized, structure.axes(fusion.root.of), 0, processor)
-        return work, cost.share_of_one_thread(sized, processor)
+                axes = operand.names(structure.axes(operand.of))
+                demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0, processor)
+        return cost.seconds_of(demand), cost.share_of_one_thread(sized, processor)
 
     domains = grow(structure, estimate)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
@@ -198,19 +192,30 @@ def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveM
     )
 
 
-def inside(structure: Structure, fusion: Fusion, sized: SizedRows, on: Processor) -> Costs:
+def inside(structure: Structure, fusion: Fusion, sized: SizedRows, on: Processor) -> cost.Demand:
     """Running all members of ``fusion``, and fetching what they read of the component's arguments."""
-    total = cost.entering(sized, on)
+    demand = cost.looping(sized, on)
+    fused = [member for member in fusion.members if _multiplies_into(structure, fusion, member)]
     for member in fusion.members:
         node = structure.node(member)
         unary = isinstance(node, Apply) and len(node.operands) == 1
-        if not _multiplies_into(structure, fusion, member):
-            total += cost.compute(sized, node.op, unary, structure.reduced(member), on)
+        rate = "fma" if fused and member == fusion.root else cost.rate_of(node.op, unary)
+        if member not in fused:
+            demand += cost.computing(sized, rate, on)
     for operand in structure.sources(fusion):
         if isinstance(operand, Argument) and operand.axes:
-            total += cost.traffic(sized, operand.axes, 0, on)
-            total += cost.gathering(sized, operand.axes, [operand.axes[-1]] * len(sized.rows.orders), on)
-    return total
+            last = [operand.axes[-1]] * len(sized.rows.orders)
+            demand += cost.reading(sized, operand.axes, last, 0, on)
+    return demand
+
+
+def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int, on: Processor) -> cost.Demand:
+    """Filling the buffer of ``fusion`` inside the first ``site`` loops."""
+    axes = structure.axes(fusion.root.of)
+    last = [written_last(structure, fusion.root, order) for _, order in sized.rows.orders]
+    if structure.reduced(fusion.root):
+        return cost.accumulating(sized, axes, last, site, on)
+    return cost.reading(sized, axes, last, site, on)
 
 
 def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:

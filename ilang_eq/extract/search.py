@@ -1,8 +1,8 @@
 """The search: the best schedules of a space by the additive model, with tile sizes.
 
 Elimination finds the best structure for given tile sizes, exactly; with the structure fixed, tile sizes are cheap to
-vary. If all combinations of tile sizes are few, elimination answers them all at once. Otherwise the two steps take turns
-from several starts: structures at the tiles found so far, then one axis at a time the best tile for these structures.
+vary. If all combinations of tile sizes are few, elimination answers them all at once. Otherwise the two steps take
+turns from several starts: structures at the tiles found so far, then for these one axis at a time the best tile.
 """
 
 from __future__ import annotations
