@@ -25,8 +25,10 @@ FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
 SPILL_SLOTS = 4.0
 """An accumulator that goes to memory and back: stores go one a cycle."""
-POINTERS = 8
-"""Rows of a nest that integer registers point to; the addresses of more are computed or reloaded."""
+POINTERS = 11
+"""Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
+ADDRESS_SLOTS = 3.0
+"""Reloading the address of one row more, as counted in GCC 12's inner loops of 13 to 20 rows."""
 SCRATCH = 4
 """Vector registers that are not free to hold accumulators."""
 _SIZE = 4
@@ -79,7 +81,7 @@ class _Tally:
 
     def nanoseconds(self) -> float:
         """The highest ceiling, and the folds, through which nothing else runs."""
-        addressing = 2 * max(0.0, self.rows - POINTERS) * self.stack.entered
+        addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         return self.folds + max(slots, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
 
