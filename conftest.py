@@ -24,4 +24,4 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares text with files under ``golden/`` beside the test."""
-    return Golden(Path(request.path).parent / "golden", update=request.config.getoption("--update-golden"))
+    return Golden(Path(request.path).parent / "golden", update=bool(request.config.getoption("--update-golden")))

@@ -218,6 +218,10 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
             ):
                 return None
             short[loop] = None
+    ends = {(loop.variable, loop.extent, loop.limit, loop.outer) for loop in short}
+    if len(ends) > len({loop.variable for loop in short}):
+        # nests that call different loops alike could not share the name of the end
+        return None
     stripped = any(_stripped(loop, reduction) for loop in short)
     if stripped and not all(a.reduced and _stripped(a.lane, reduction) for a in reduction.accumulators):
         return None

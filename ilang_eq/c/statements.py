@@ -174,4 +174,4 @@ def _short(node: Node) -> Iterable[For]:
 
 def _ends(loops: Iterable[For]) -> list[str]:
     """How far loops that may be short go."""
-    return [f"const int64_t {loop.variable}_end = {bound_text(loop, False)};" for loop in dict.fromkeys(loops)]
+    return list(dict.fromkeys(f"const int64_t {loop.variable}_end = {bound_text(loop, False)};" for loop in loops))
