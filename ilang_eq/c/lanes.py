@@ -22,9 +22,11 @@ def lanes_of(loop: For, limit: int) -> int:
             if not isinstance(update, Assign) or update.target.indices:
                 return 1
             private.remove(update.target.buffer)
-        elif isinstance(update, Assign) and stride(update.target, loop.variable) == "none":
+        elif stride(update.target, loop.variable) not in (
+            ("unit",) if isinstance(update, Assign) else ("unit", "none")
+        ):
             return 1
-    if any(stride(place, loop.variable) == "other" for place in places(loop.body)):
+    if any(stride(place, loop.variable) == "uneven" for place in places(loop.body)):
         return 1
     return next((width for width in WIDTHS if limit % width == 0), 1)
 

@@ -46,6 +46,14 @@ class Layout:
             case other:
                 assert_never(other)
 
+    def step(self, load: Load, variable: str) -> str:
+        """How many floats ``load`` moves with each step of ``variable``, which no divisor divides."""
+        dims = self.buffers[load.buffer].dims
+        terms: list[str] = []
+        for d, index in enumerate(load.indices):
+            terms += [" * ".join(size_text(size) for size in dims[d + 1 :]) or "1"] * index.variables.count(variable)
+        return " + ".join(terms)
+
     def declaration(self, name: str) -> str | None:
         """The C declaration of a local; None for a slice of the workspace."""
         match self.storage[name]:

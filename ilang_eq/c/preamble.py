@@ -95,6 +95,29 @@ static inline vec{n} load{n}(const float *p, int64_t left)
     return x;
 }}
 """,
+    "gather": """\
+// Lanes that are ``step`` floats apart in memory.
+static inline vec{n} gather{n}(const float *p, int64_t step)
+{{
+    vec{n} x;
+#pragma omp simd
+    for (int32_t l = 0; l < LANES{n}; l++)
+        x[l] = p[l * step];
+    return x;
+}}
+""",
+    "gather_left": """\
+// The first ``left`` lanes from places ``step`` floats apart, zero in the others.
+static inline vec{n} gather_left{n}(const float *p, int64_t step, int64_t left)
+{{
+    const int32_t count = (int32_t)least(left, LANES{n});
+    vec{n} x;
+#pragma omp simd
+    for (int32_t l = 0; l < LANES{n}; l++)
+        x[l] = l < count ? p[l * step] : 0.0f;
+    return x;
+}}
+""",
     "store": """\
 // The first ``left`` lanes to memory.
 static inline void store{n}(float *p, vec{n} x, int64_t left)

@@ -111,7 +111,8 @@ def strip_mined(loop: For) -> For:
     into = reductions(loop)
     widths = [w for w in (STRIP, 32, 16, 8, 4) if loop.limit is None or loop.limit % w == 0]
     targets = [u.target for u in updates(loop.body) if u.target.buffer not in declared_in(loop.body)]
-    if not into or len(targets) != len(into) or not widths or loop.step != 1 or lanes_of(loop, 4) == 1:
+    apart = any(stride(place, loop.variable) not in ("none", "unit") for place in places(loop.body))
+    if not into or len(targets) != len(into) or not widths or loop.step != 1 or apart or lanes_of(loop, 4) == 1:
         return loop
     lane = f"{loop.variable}_lane"
     body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))

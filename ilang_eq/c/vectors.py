@@ -54,7 +54,7 @@ class VectorPrinter(Printer):
         """Whether ``value`` has a lane for each step of the innermost loop."""
         match value:
             case Load(buffer):
-                return buffer in self.vectors or (self.lanes > 1 and stride(value, self.lane) == "unit")
+                return buffer in self.vectors or (self.lanes > 1 and stride(value, self.lane) != "none")
             case Constant():
                 return False
             case Apply():
@@ -78,8 +78,12 @@ class VectorPrinter(Printer):
         where = self.layout.element(self.clamped(load))
         if load.buffer in self.vectors or not self.is_vector(load):
             return where
-        if self.lane in self.exposed(load):
-            return f"{self.helper('load')}(&{where}, {self.left()})"
+        short = f", {self.left()}" if self.lane in self.exposed(load) else ""
+        if stride(load, self.lane) == "far":
+            step = self.layout.step(load, self.lane)
+            return f"{self.helper('gather_left' if short else 'gather')}(&{where}, {step}{short})"
+        if short:
+            return f"{self.helper('load')}(&{where}{short})"
         return f"V{self.lanes}({where})"
 
     def left(self) -> str:

@@ -21,8 +21,8 @@ from ilang_eq.lower.ir import (
     Statement,
 )
 
-Stride = Choice["none", "unit", "other"]
-"""How a place moves with a variable: not at all, to the next float, or further."""
+Stride = Choice["none", "unit", "far", "uneven"]
+"""How a place moves with a variable: not at all, to the next float, by a constant number of floats, or otherwise."""
 
 
 def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
@@ -88,9 +88,11 @@ def stride(place: Load, variable: str) -> Stride:
     """How ``place`` moves with ``variable``."""
     if not mentions(place, variable):
         return "none"
+    if any(variable in index.variables and index.divisor != 1 for index in place.indices):
+        return "uneven"
     *outer, last = place.indices
     alone = not any(variable in index.variables for index in outer) and last.variables.count(variable) == 1
-    return "unit" if alone and last.divisor == 1 else "other"
+    return "unit" if alone else "far"
 
 
 def replace_variable(value: Scalar, variable: str, by: tuple[str, ...]) -> Scalar:

@@ -115,6 +115,21 @@ def dot_products(rows: int, columns: int, lanes: int) -> Program:
     return program((2, 2), buffers, kernel, ties=(((0, 1), (1, 1)),))
 
 
+def transposed(rows: int, columns: int) -> Program:
+    """C = A·Bᵀ with the lanes along the rows of B: they are far apart in memory."""
+    n = Extent(1, 0)
+    product = apply("mul", at("in0", "i+i1", "k"), at("in1", "j+j1", "k"))
+
+    def tile(*inside: Statement) -> For:
+        return loop("i1", M, loop("j1", n, *inside, limit=columns, outer=("j",)), limit=rows, outer=("i",))
+
+    start = tile(Assign(at("out0", "i+i1", "j+j1"), Constant(0.0)))
+    reduction = loop("k", K, tile(Accumulate(at("out0", "i+i1", "j+j1"), "add", product)), reduces=True)
+    nest = loop("i", M, loop("j", n, start, reduction, step=columns), step=rows, parallel=True)
+    buffers = [tensor("in0", M, K), tensor("in1", n, K), tensor("out0", M, n)]
+    return program((2, 2), buffers, Kernel("add1", (nest,)), ties=(((0, 1), (1, 1)),))
+
+
 def softmax() -> Program:
     """exp(x − max) / sum by rows, with scalar locals and one row of scratch per thread."""
     shifted = apply("exp", apply("sub", at("in0", "i", "j"), at("max0")))

@@ -139,3 +139,19 @@ def test_an_innermost_parallel_loop_is_not_torn_into_tasks_of_one_element() -> N
     (parallel,) = bind(Kernel("k", (loop("i", M, body, parallel=True),)))
     assert isinstance(parallel, Parallel)
     assert [task.variable for task in parallel.loops] == ["i"]
+
+
+def test_far_lanes_of_a_tile_are_gathered() -> None:
+    """b is read down its columns, once for all rows of the tile: still registers, not a scalar loop."""
+    product = apply("mul", at("in0", "i+i1", "k"), at("in1", "j+j1", "k"))
+    lane = loop("j1", N, Accumulate(at("out0", "i+i1", "j+j1"), "add", product), limit=16, outer=("j",))
+    nest = loop("k", K, loop("i1", M, lane, limit=4, outer=("i",)), reduces=True)
+    nodes = bound(loop("i", M, loop("j", N, nest, step=16), step=4))
+    assert [node.tiles[0].dims for node in of(Registers, nodes) if isinstance(node, Registers)] == [(4, 16), (4, 16)]
+
+
+def test_tiles_too_large_to_unroll_stay_loops() -> None:
+    lane = loop("j1", N, Accumulate(at("out0", "i1", "j1"), "add", at("in0", "k", "j1")), limit=512, outer=("j",))
+    nodes = bound(loop("k", K, loop("i1", M, lane, limit=8, outer=("i",)), reduces=True))
+    assert not of(Registers, nodes)
+    assert of(Simd, nodes)

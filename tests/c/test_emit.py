@@ -43,10 +43,11 @@ def test_matmul(name: str, shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_dot_products(shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("program", [programs.dot_products(4, 4, 16), programs.transposed(4, 32)], ids=["lanes", "far"])
+def test_dot_products(program: Program, shape: tuple[int, int, int]) -> None:
     m, k, n = shape
     a, b = normal((m, k), (n, k))
-    got = CKernel(programs.dot_products(4, 4, 16), threads=1)(a, b)
+    got = CKernel(program, threads=1)(a, b)
     np.testing.assert_allclose(got, a.astype(np.float64) @ b.T, rtol=1e-4, atol=1e-4)
 
 

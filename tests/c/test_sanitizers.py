@@ -19,6 +19,7 @@ CASES = {
     "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
     "matmul 8x16x8": (programs.matmul(8, 16, block=8), [(9, 13), (13, 19)]),
     "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
+    "transposed": (programs.transposed(4, 16), [(7, 5), (19, 5)]),
     "softmax": (programs.softmax(), [(3, 70)]),
     "max": (programs.reduction("max", -np.inf), [(67,)]),
     "two kernels": (programs.two_kernels(), [(4, 9), (2,)]),
