@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.backends import checked_target
@@ -83,16 +83,22 @@ def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tu
     ``written`` compete too: the component as given, and without a schedule, in canonical axis names.
     """
     from ilang_eq.extract.machine import detect
-    from ilang_eq.extract.search import propose
+    from ilang_eq.extract.search import Candidate, propose
+    from ilang_eq.extract.segments import propose_in_segments
     from ilang_eq.rewrites import rule_set
     from ilang_eq.rewrites.engine import Limits
     from ilang_eq.rewrites.explore import explore
+    from ilang_eq.rewrites.space import Space
 
     machine = detect()
     limits = Limits() if options.budget_s is None else Limits(seconds=options.budget_s / 2)
     space, found = explore(unscheduled(graph), rule_set(options.rules), limits)
     proposing = time.perf_counter()
-    proposals = propose(space, options.extents, machine, options.threads, PROPOSALS, options.seed)
+
+    def search(piece: Space, extents: Mapping[tuple[int, int], int]) -> list[Candidate]:
+        return propose(piece, extents, machine, options.threads, PROPOSALS, options.seed)
+
+    proposals = propose_in_segments(space, options.extents, PROPOSALS, search)
     judging = time.perf_counter()
     judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options, machine)
     seconds = {**found.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
