@@ -10,22 +10,19 @@ Invariants of ``AdditiveModel``:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.domains import Domain, Row, grow, written_last
 from ilang_eq.extract.elimination import Table
-from ilang_eq.extract.expression_cost import Costs, Knobs, Numbers, Processor, Rows, SizedRows
+from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
 from ilang_eq.extract.structure import Argument, Computed, Fusion, Structure
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
-
-Mask = NDArray[np.bool_]
 
 _EAGER = ("max-shift", "scale")
 """Repairs that follow the statistic step by step; the others are made once."""
@@ -33,16 +30,34 @@ _EAGER = ("max-shift", "scale")
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """The states of one fusion, in its class's domain."""
+    """The states of one fusion, in its class's domain; ``serial`` and ``kernels`` are columns of booleans."""
 
     fusion: Fusion
-    places: NDArray[np.int64]
+    places: Numbers
     states: tuple[State, ...]
     rows: Rows
+    serial: Mask
+    kernels: Mask
 
-    def column(self, values: Iterable[float]) -> Costs:
-        """One value for each state, to multiply or choose rows by."""
-        return np.array(list(values))[:, None]
+    def shared_out(self, sized: SizedRows, work: Costs) -> Costs:
+        """The busiest thread's part of ``work``."""
+        return work * np.where(self.serial, 1.0, sized.share)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """Pairs of states in which those of one fusion find a class in the same way.
+
+    Args:
+        rows: the reader's row of each pair.
+        readers, producers: their states, in the domains of their classes.
+    """
+
+    of: _Of
+    found: _Found
+    rows: Numbers
+    readers: Numbers
+    producers: Numbers
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,19 @@ class AdditiveModel:
     def _by_fusion(self) -> dict[ClassId, tuple[_Of, ...]]:
         return {c: tuple(_grouped(self.structure, domain)) for c, domain in self.domains.items()}
 
+    @cached_property
+    def _edges(self) -> dict[tuple[ClassId, ClassId], tuple[_Reads, ...]]:
+        found = {c: _Found.of(self.structure, domain) for c, domain in self.domains.items()}
+        return {
+            (r, x): tuple(
+                reads
+                for of in self._by_fusion[r]
+                if x in self.structure.reads(of.fusion)
+                for reads in _reads(of, self.sites[r, x], found[x])
+            )
+            for r, x in self.sites
+        }
+
     def only(self, chosen: Mapping[ClassId, int]) -> AdditiveModel:
         """The model of one choice: what is not ``chosen`` is not computed."""
         domains = {c: (self.domains[c][chosen[c]],) if c in chosen else (None,) for c in self.structure.classes}
@@ -82,9 +110,9 @@ class AdditiveModel:
 
     def tables(self, knobs: Knobs) -> list[Table]:
         """Every table, in nanoseconds, at the tile choices ``knobs``."""
-        sized = {of.fusion: of.rows.at(knobs) for found in self._by_fusion.values() for of in found}
+        sized = {of.fusion: of.rows.at(knobs, self.processor) for found in self._by_fusion.values() for of in found}
         own = [self._own(c, sized, knobs) for c in self.structure.classes]
-        return [*own, *(self._edge(reader, x, sized, knobs) for reader, x in self.sites)]
+        return [*own, *(self._edge(edge, sized, knobs) for edge in self.sites)]
 
     def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
         total = np.zeros((len(self.domains[c]), knobs.points))
@@ -94,60 +122,48 @@ class AdditiveModel:
 
     def _alone(self, of: _Of, sized: SizedRows) -> Costs:
         """What the states of one fusion cost but for what they read of others."""
-        on = self.processor
-        serial = of.column(s.serial for s in of.states)
-        kernels = of.column(s.site == 0 for s in of.states)
-        demand = inside(self.structure, of.fusion, sized, on)
+        machine = self.processor.machine
+        demand = inside(self.structure, of.fusion, sized)
         sites = np.array([s.site for s in of.states])
         for site in sorted(set(sites.tolist())):
             at = sites == site
-            demand[:, at] += writing(self.structure, of.fusion, sized, site, on)[:, at]
-        fork = np.where(serial, 0.0, on.machine.fork_join_us if on.threads > 1 else 0.0)
-        work = self._shared_out(of, sized, cost.seconds_of(demand))
-        return work + kernels * 1000 * (on.machine.kernel_us + fork)
+            demand[:, at] += writing(self.structure, of.fusion, sized, site)[:, at]
+        fork = np.where(of.serial, 0.0, machine.fork_join_us if self.processor.threads > 1 else 0.0)
+        work = of.shared_out(sized, cost.time(demand))
+        return work + np.where(of.kernels, 1000 * (machine.kernel_us + fork), 0.0)
 
-    def _shared_out(self, of: _Of, sized: SizedRows, work: Costs) -> Costs:
-        """The busiest thread's part of ``work``."""
-        serial = of.column(s.serial for s in of.states)
-        return work * np.where(serial, 1.0, cost.share_of_one_thread(sized, self.processor))
-
-    def _edge(self, reader: ClassId, x: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
-        """What every state of a reader pays for every state of class ``x``."""
-        where = self.sites[reader, x]
-        values = np.zeros((*where.shape, knobs.points))
-        found = _Found.of(self.structure, self.domains[x])
-        for of in self._by_fusion[reader]:
-            if x in self.structure.reads(of.fusion):
-                for key, producers in found.items():
-                    at = np.ix_(of.places, producers)
-                    paid = self._reading(of, sized[of.fusion], x, key)
-                    values[at] = np.where((where[at] == key.site)[:, :, None], paid[:, None], values[at])
-        values[where < 0] = np.inf
+    def _edge(self, edge: tuple[ClassId, ClassId], sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
+        """What every state of a reader pays for every state of the class it reads."""
+        reader, x = edge
+        values = np.repeat(np.where(self.sites[edge] < 0, np.inf, 0.0)[:, :, None], knobs.points, axis=2)
+        for reads in self._edges[edge]:
+            paid = self._reading(reads.of, sized[reads.of.fusion], x, reads.found)
+            values[reads.readers, reads.producers] = paid[reads.rows]
         return Table((self.structure.places[reader], self.structure.places[x]), values)
 
     def _reading(self, of: _Of, sized: SizedRows, x: ClassId, found: _Found) -> Costs:
         """What the states of a fusion pay for class ``x``."""
-        total = np.zeros_like(sized.outside[:, 0])
+        total = np.zeros(sized.shape)
         for operand in self.structure.sources(of.fusion):
             if isinstance(operand, Computed) and operand.of == x:
                 axes = operand.names(self.structure.axes(x))
                 last = None if found.last is None else operand.names((found.last,))[0]
-                demand = cost.reading(sized, axes, [last] * len(of.states), found.site, self.processor)
+                demand = cost.reading(sized, axes, [last] * len(of.states), found.site)
                 total += demand[cost.SLOTS] + demand[cost.APART]
         for wait in sorted(found.waits):
             total += self._repairing(of, sized, wait)
-        return self._shared_out(of, sized, total)
+        return of.shared_out(sized, total)
 
     def _repairing(self, of: _Of, sized: SizedRows, wait: Unfinished) -> Costs:
         """Following ``wait.statistic``, where a state reduces over the loop that it starts at."""
         root = of.fusion.root
         if self.structure.repairs.get((root, wait.statistic.of)) not in _EAGER:
-            return np.zeros_like(sized.outside[:, 0])
+            return np.zeros(sized.shape)
         reduced = self.structure.reduced(root)
         deep = [len(s.nest) >= wait.depth and wait.starts_at(self.structure, s.nest) in reduced for s in of.states]
         mine, theirs = self.structure.axes(root.of), self.structure.axes(wait.statistic.of)
-        each = cost.rescaling(sized, mine, theirs, min(wait.depth, sized.rows.width), self.processor)
-        return np.where(of.column(deep) > 0, each, 0.0)
+        each = cost.rescaling(sized, mine, theirs, min(wait.depth, sized.rows.width))
+        return np.where(np.array(deep)[:, None], each, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +187,24 @@ class _Found:
         return {key: np.array(states, dtype=np.int64) for key, states in found.items()}
 
 
+def _reads(of: _Of, sites: Numbers, found: Mapping[_Found, Numbers]) -> Iterator[_Reads]:
+    for key, producers in found.items():
+        rows, columns = np.nonzero(sites[np.ix_(of.places, producers)] == key.site)
+        if len(rows):
+            yield _Reads(of, key, rows, of.places[rows], producers[columns])
+
+
 def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveModel:
     """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared."""
 
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
-        sized = Rows(structure.loops(fusion.root), rows).at(knobs)
-        demand = inside(structure, fusion, sized, processor) + writing(structure, fusion, sized, 0, processor)
+        sized = Rows(structure.loops(fusion.root), rows).at(knobs, processor)
+        demand = inside(structure, fusion, sized) + writing(structure, fusion, sized, 0)
         for operand in structure.sources(fusion):
             if isinstance(operand, Computed):
                 axes = operand.names(structure.axes(operand.of))
-                demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0, processor)
-        return cost.seconds_of(demand), cost.share_of_one_thread(sized, processor)
+                demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
+        return cost.time(demand), sized.share
 
     domains = grow(structure, estimate)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
@@ -192,30 +215,30 @@ def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveM
     )
 
 
-def inside(structure: Structure, fusion: Fusion, sized: SizedRows, on: Processor) -> cost.Demand:
+def inside(structure: Structure, fusion: Fusion, sized: SizedRows) -> cost.Demand:
     """Running all members of ``fusion``, and fetching what they read of the component's arguments."""
-    demand = cost.looping(sized, on)
+    demand = cost.looping(sized)
     fused = [member for member in fusion.members if _multiplies_into(structure, fusion, member)]
     for member in fusion.members:
         node = structure.node(member)
         unary = isinstance(node, Apply) and len(node.operands) == 1
         rate = "fma" if fused and member == fusion.root else cost.rate_of(node.op, unary)
         if member not in fused:
-            demand += cost.computing(sized, rate, on)
+            demand += cost.computing(sized, rate)
     for operand in structure.sources(fusion):
         if isinstance(operand, Argument) and operand.axes:
             last = [operand.axes[-1]] * len(sized.rows.orders)
-            demand += cost.reading(sized, operand.axes, last, 0, on)
+            demand += cost.reading(sized, operand.axes, last, 0)
     return demand
 
 
-def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int, on: Processor) -> cost.Demand:
+def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int) -> cost.Demand:
     """Filling the buffer of ``fusion`` inside the first ``site`` loops."""
     axes = structure.axes(fusion.root.of)
     last = [written_last(structure, fusion.root, order) for _, order in sized.rows.orders]
     if structure.reduced(fusion.root):
-        return cost.accumulating(sized, axes, last, site, on)
-    return cost.reading(sized, axes, last, site, on)
+        return cost.accumulating(sized, axes, last, site)
+    return cost.reading(sized, axes, last, site)
 
 
 def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
@@ -234,27 +257,39 @@ def _grouped(structure: Structure, domain: Domain) -> Iterator[_Of]:
     for fusion, places in found.items():
         states = tuple(s for s in domain if s is not None and s.fusion == fusion)
         rows = Rows(structure.loops(fusion.root), tuple((s.nest, s.order) for s in states))
-        yield _Of(fusion, np.array(places, dtype=np.int64), states, rows)
+        serial, kernels = np.array([[s.serial for s in states], [s.site == 0 for s in states]])[:, :, None]
+        yield _Of(fusion, np.array(places, dtype=np.int64), states, rows, serial, kernels)
 
 
 def _sites(structure: Structure, readers: Domain, producers: Domain, x: ClassId) -> Numbers:
-    """Where each state of a reader reads each of class ``x``; only pairs that share loops are looked at closely."""
-    in_memory = np.array([0 if p is not None and p.site == 0 else -1 for p in producers])
+    """Where each state of a reader reads each of class ``x``.
+
+    Element orders make no difference, so states that differ only there are looked at once; and only pairs that share
+    loops are looked at closely.
+    """
+    mine, which = _without_orders(readers)
+    theirs, others = _without_orders(producers)
+    sites = np.zeros((len(mine), len(theirs)), dtype=np.int64)
+    in_memory = [0 if p is not None and p.site == 0 else -1 for p in theirs]
     sharing: dict[Nest, list[int]] = {}
-    for n, p in enumerate(producers):
+    for n, p in enumerate(theirs):
         if p is not None and p.site:
             for depth in depths(structure, p):
                 sharing.setdefault(p.nest[:depth], []).append(n)
-    sites = np.zeros((len(readers), len(producers)), dtype=np.int64)
-    for m, reader in enumerate(readers):
-        if reader is None or x not in structure.reads(reader.fusion):
-            continue
-        sites[m] = in_memory
-        for depth in range(1, len(reader.nest) + 1):
-            for n in sharing.get(reader.nest[:depth], ()):
-                found = read_at(structure, reader, producers[n], x)
+    for m, reader in enumerate(mine):
+        if reader is not None and x in structure.reads(reader.fusion):
+            sites[m] = in_memory
+            for n in {n for depth in range(1, len(reader.nest) + 1) for n in sharing.get(reader.nest[:depth], ())}:
+                found = read_at(structure, reader, theirs[n], x)
                 sites[m, n] = -1 if found is None else found
-    return sites
+    return sites[np.ix_(which, others)]
+
+
+def _without_orders(domain: Domain) -> tuple[list[State | None], Numbers]:
+    """The states of a domain up to their element orders, and for every state which of them it is."""
+    found: dict[State | None, int] = {}
+    which = [found.setdefault(s and replace(s, order=()), len(found)) for s in domain]
+    return list(found), np.array(which, dtype=np.int64)
 
 
 def _supported(domains: dict[ClassId, Domain], sites: dict[tuple[ClassId, ClassId], Numbers]) -> dict[ClassId, Mask]:

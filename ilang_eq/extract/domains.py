@@ -39,7 +39,9 @@ def grow(structure: Structure, estimate: Estimate) -> dict[ClassId, Domain]:
     offers: dict[ClassId, _Offers] = {}
     domains: dict[ClassId, Domain] = {}
     for c in structure.classes:
-        states = [tied for state in untied[c] for tied in _tied(structure, state, offers)]
+        ordered = {replace(state, order=()): None for state in untied[c]}
+        owed = {state: _owed(structure, state, offers) for state in ordered}
+        states = [replace(s, ties=ties) for s in untied[c] for ties in owed[replace(s, order=())]]
         offers[c] = _Offers(structure, states)
         domains[c] = tuple(states) if c in structure.layouts else (None, *states)
     return domains
@@ -139,11 +141,10 @@ class _Offers:
         return [(FREE, 0), *((ties, depth) for nest, depth in shared for ties in self._found.get(nest, ()))]
 
 
-def _tied(structure: Structure, state: State, offers: dict[ClassId, _Offers]) -> Iterator[State]:
-    """``state`` with everything that it may come to owe."""
+def _owed(structure: Structure, state: State, offers: dict[ClassId, _Offers]) -> list[Ties]:
+    """Everything that ``state`` may come to owe."""
     owed: list[list[Ties]] = []
     for x in structure.reads(state.fusion):
         found = (left(structure, state, ties, depth) for ties, depth in offers[x].to(state))
         owed.append(list(dict.fromkeys(ties for ties in found if ties is not None)))
-    every = dict.fromkeys(joined(structure, ties) for ties in product(*owed))
-    yield from (replace(state, ties=ties) for ties in every)
+    return list(dict.fromkeys(joined(structure, ties) for ties in product(*owed)))

@@ -17,8 +17,8 @@ import numpy as np
 from ilang_eq.extract.additive import AdditiveModel, build
 from ilang_eq.extract.assemble import Schedule, assemble
 from ilang_eq.extract.elimination import Choice, best_k, eliminate
-from ilang_eq.extract.expression_cost import Knobs, Processor
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, ClassId, Space
@@ -34,6 +34,12 @@ _STARTS = 3
 
 _RANDOM_STARTS = 2
 """Random tile sizes among the starts."""
+
+_GROUP_PRODUCT = 1024
+"""Combinations of tile sizes that are tried at once for one structure."""
+
+_ALIKE = (4, 16, 32, 64)
+"""Tile sizes, the same for all axes, among the starts."""
 
 _ROUNDS = 3
 _SWEEPS = 2
@@ -121,7 +127,7 @@ def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> lis
     options = _options(structure, sizes)
     if math.prod(map(len, options.values())) <= _FULL_PRODUCT:
         return [dict(zip(options, tiles, strict=True)) for tiles in product(*options.values())]
-    alike = [{axis: max(t for t in found if t <= tile) for axis, found in options.items()} for tile in TILES]
+    alike = [{axis: max(t for t in found if t <= tile) for axis, found in options.items()} for tile in _ALIKE]
     random = np.random.default_rng(seed)
     drawn = [{axis: int(random.choice(found)) for axis, found in options.items()} for _ in range(_RANDOM_STARTS)]
     return alike + drawn
@@ -151,20 +157,34 @@ def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Til
 
 
 def _descended(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Tiles:
-    """``start`` with the best tile for one axis after another, the structure being ``choice``."""
+    """``start`` with the best tiles for the structure ``choice``: those of a few axes at a time, all combinations."""
     alone = model.only(_needed(model, choice))
-    tiles = dict(start)
     used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
     options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
-    for _ in range(_SWEEPS):
+    groups = _groups(options)
+    tiles = dict(start)
+    for _ in range(_SWEEPS if len(groups) > 1 else 1):
         before = dict(tiles)
-        for axis, found in options.items():
-            knobs = _knobs(sizes, [tiles | {axis: tile} for tile in found])
-            costs = sum(table.values.reshape(-1) for table in alone.tables(knobs))
-            tiles[axis] = found[int(np.argmin(costs))]
+        for group in groups:
+            points = [tiles | dict(zip(group, found, strict=True)) for found in product(*(options[a] for a in group))]
+            costs = sum(table.values.reshape(-1) for table in alone.tables(_knobs(sizes, points)))
+            tiles = points[int(np.argmin(costs))]
         if tiles == before:
             break
     return tiles
+
+
+def _groups(options: Mapping[AxisId, tuple[int, ...]]) -> list[list[AxisId]]:
+    """The axes in groups with few combinations of tile sizes."""
+    groups: list[list[AxisId]] = []
+    combinations = 0
+    for axis, found in options.items():
+        combinations *= len(found)
+        if not 0 < combinations <= _GROUP_PRODUCT:
+            groups.append([])
+            combinations = len(found)
+        groups[-1].append(axis)
+    return groups
 
 
 def _unlike(points: Iterable[Tiles]) -> list[Tiles]:

@@ -197,18 +197,47 @@ class Structure:
         return frozenset(statistic for _, statistic in self.repairs)
 
     @cached_property
+    def _everything(self) -> tuple[ClassId, ...]:
+        """The classes that the outputs reach, operands before readers."""
+        return _sorted(self.layouts, lambda c: [x for v in self._variants[c] for x in self._computed(v)])
+
+    @cached_property
+    def _readers(self) -> dict[ClassId, tuple[Variant, ...]]:
+        variants = [v for c in self._everything for v in self._variants[c]]
+        return {c: tuple(v for v in variants if c in self._computed(v)) for c in self._everything}
+
+    @cached_property
     def _always_inlined(self) -> frozenset[ClassId]:
         """The classes whose readers can all inline them, and exclude each other: a buffer would gain nothing."""
-        everything = _sorted(self.layouts, lambda c: [x for v in self._variants[c] for x in self._computed(v)])
-        readers = [(v.of, tuple(self._computed(v))) for c in everything for v in self._variants[c]]
-        hosts = {c: [v for r in everything for v in self._variants[r] if c in self._computed(v)] for c in everything}
-        shared = _shared(everything, readers, tuple(self.layouts))
         return frozenset(
             c
-            for c in everything
+            for c in self._everything
             if c not in self.layouts
-            and c not in shared
-            and all(self.facts(host, v).inlined for host in hosts[c] for v in self._variants[c])
+            and c not in self._read_together
+            and all(self.facts(host, v).inlined for host in self._readers[c] for v in self._variants[c])
+        )
+
+    @cached_property
+    def _read_together(self) -> frozenset[ClassId]:
+        readers = [(v.of, tuple(self._computed(v))) for c in self._everything for v in self._variants[c]]
+        return _shared(self._everything, readers, tuple(self.layouts))
+
+    @cached_property
+    def _later(self) -> dict[ClassId, frozenset[ClassId]]:
+        """Each class with all that can be computed from it."""
+        found: dict[ClassId, frozenset[ClassId]] = {}
+        for c in reversed(self._everything):
+            found[c] = frozenset((c,)).union(*(found[v.of] for v in self._readers[c]))
+        return found
+
+    def _gains(self, root: ClassId, x: ClassId) -> bool:
+        """Whether ``root`` may gain by computing ``x`` for itself although another class reads it too.
+
+        So it may if it has to come after that other reader, or if the two never come together in one kernel.
+        """
+        others = {v.of for v in self._readers[x]} - {root}
+        return x not in self._read_together or any(
+            root in self._later[r] or self._later[r].isdisjoint(self._later[root]) for r in others
         )
 
     @cached_property
@@ -234,7 +263,9 @@ class Structure:
             x = undecided[0]
             if x not in self._always_inlined or x in self.viewed(fusion):
                 stack.append((fusion, left | {x}))
-            for variant in reversed(self._variants[x] if Computed(x) in self.sources(fusion) else ()):
+            if x in self.viewed(fusion) or not self._gains(root.of, x):
+                continue
+            for variant in reversed(self._variants[x]):
                 grown = Fusion(root, (*fusion.inlined, variant))
                 if self.nests(grown):
                     stack.append((grown, left))

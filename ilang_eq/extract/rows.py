@@ -1,0 +1,251 @@
+"""The loops of one expression in numbers: how often they run, what they cover, what has to be fetched.
+
+Rows are candidate loops; every figure is an array of rows by tile choices. Traffic is counted by footprints: what an
+operand covers is fetched into a level of the memory again for every iteration of the loops outside it, unless it stays
+in that level meanwhile. The innermost loop, or the innermost loops of constant length if they are few vectors, is one
+*unit* of straight code, between whose runs registers keep nothing but accumulators.
+
+Invariants:
+  * a row's loops are its nest, padded with loops of one iteration, then every axis once more: the element loops
+  * an axis outside the nest has its whole extent in its element loop, and that length is no constant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ilang_eq.extract.machine import Machine
+from ilang_eq.rewrites.space import AxisId, Nest
+
+Costs = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Order = tuple[AxisId, ...]
+_T = TypeVar("_T", bound=np.generic)
+
+ELEMENT_BYTES = 4
+
+_SHARE = 0.5
+"""The part of a cache that one operand's tile may fill."""
+
+_UNIT_VECTORS = 64
+"""The most vector operations in a unit (``c/registers.py``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A machine, with how many threads of it run."""
+
+    machine: Machine
+    threads: int
+
+    def bandwidth(self, level: int) -> float:
+        """Bytes per nanosecond out of ``level`` to each thread."""
+        found = self.machine.levels[level]
+        return min(found.bandwidth, found.bandwidth_all / self.threads)
+
+    @property
+    def slot(self) -> float:
+        """Nanoseconds to issue an instruction."""
+        return 1 / (self.machine.issue_width * self.machine.clock_ghz)
+
+    def capacity(self, level: int) -> float:
+        """Bytes that one operand's tile may take in a level."""
+        found = self.machine.levels[level]
+        return _SHARE * found.bytes / (self.threads if found.shared else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """Extents, and at each of G points a tile size, of every axis."""
+
+    extents: Mapping[AxisId, int]
+    tiles: Mapping[AxisId, Costs]
+
+    @property
+    def points(self) -> int:
+        """G."""
+        return max((len(t) for t in self.tiles.values()), default=1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Candidate loops of an expression over ``loops``: nests with orders of the element loops."""
+
+    loops: tuple[AxisId, ...]
+    orders: tuple[tuple[Nest, Order], ...]
+
+    @cached_property
+    def width(self) -> int:
+        """The longest nest."""
+        return max((len(nest) for nest, _ in self.orders), default=0)
+
+    @cached_property
+    def axes(self) -> Numbers:
+        """(rows, loops): the axis of every loop, -1 for padding."""
+        padded = [(*nest, *(-1,) * (self.width - len(nest)), *order) for nest, order in self.orders]
+        return np.array(padded, dtype=np.int64).reshape(len(self.orders), self.width + len(self.loops))
+
+    @cached_property
+    def _kinds(self) -> Numbers:
+        """(rows, loops): for each loop, where ``at`` lists how often it runs: three numbers an axis, then a one."""
+        place = {axis: n for n, axis in enumerate(self.loops)}
+        padding = 3 * len(self.loops)
+        found = [
+            [
+                *(3 * place[a] for a in nest),
+                *(padding for _ in range(self.width - len(nest))),
+                *(3 * place[a] + (1 if a in nest else 2) for a in order),
+            ]
+            for nest, order in self.orders
+        ]
+        return np.array(found, dtype=np.int64).reshape(self.axes.shape)
+
+    @cached_property
+    def innermost(self) -> Numbers:
+        """The axis of each row's innermost loop, -1 if there is no loop."""
+        return self.axes[:, -1] if self.loops else np.full(len(self.orders), -1, dtype=np.int64)
+
+    @cached_property
+    def constant(self) -> Mask:
+        """(rows, axes): which element loops have a constant length."""
+        found = [[axis in nest for axis in order] for nest, order in self.orders]
+        return np.array(found, dtype=np.bool_).reshape(len(self.orders), len(self.loops))
+
+    def among(self, axes: Sequence[AxisId]) -> Mask:
+        """(rows, loops): which loops run over one of ``axes``."""
+        return _members(axes, self.loops)[self.axes]
+
+    def along(self, axes: Sequence[AxisId]) -> Mask:
+        """(rows,): whether the innermost loop runs over one of ``axes``."""
+        return _members(axes, self.loops)[self.innermost]
+
+    def at(self, knobs: Knobs, on: Processor) -> SizedRows:
+        """The rows under tile choices."""
+        trips: list[Costs] = []
+        for axis in self.loops:
+            whole = np.full(knobs.points, float(knobs.extents[axis]))
+            tile = np.minimum(knobs.tiles.get(axis, whole), whole)
+            trips += [np.ceil(whole / tile), tile, whole]
+        counts = np.array([*trips, np.ones(knobs.points)])[self._kinds]
+        return SizedRows(self, counts, _products(counts), on)
+
+
+def _members(axes: Sequence[AxisId], loops: tuple[AxisId, ...]) -> Mask:
+    """A table of which axis is one of ``axes``; its last entry is for no axis."""
+    found = np.zeros(max(loops, default=0) + 2, dtype=np.bool_)
+    found[[axis for axis in axes if axis in loops]] = True
+    return found
+
+
+@dataclass(frozen=True)
+class SizedRows:
+    """Candidate loops under G tile choices. A *place* is between two loops, or at the ends.
+
+    Args:
+        rows: the loops.
+        counts: (rows, loops, G): how often every loop runs.
+        outside: (rows, places, G): iterations of all loops outside each place.
+        on: the processor they run on.
+    """
+
+    rows: Rows
+    counts: Costs
+    outside: Costs
+    on: Processor
+    _known: dict[tuple[str, frozenset[AxisId], int], Costs] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, G)."""
+        return self.counts.shape[0], self.counts.shape[2]
+
+    @cached_property
+    def unit(self) -> Numbers:
+        """(rows, G): the place where the unit starts."""
+        loops = self.counts.shape[1]
+        inside = _products(self.counts[:, self.rows.width :][:, ::-1])[:, 1:]
+        fits = (inside <= _UNIT_VECTORS * self.on.machine.lanes) & self.rows.constant[:, ::-1, None]
+        length = np.logical_and.accumulate(fits, axis=1).sum(axis=1)
+        return loops - np.minimum(np.maximum(length, 1), loops)
+
+    @cached_property
+    def _grid(self) -> tuple[Numbers, Numbers]:
+        return np.arange(self.shape[0])[:, None], np.arange(self.shape[1])
+
+    def at(self, values: NDArray[_T], places: Numbers) -> NDArray[_T]:
+        """(rows, G): ``values`` at one place for every row and tile choice."""
+        rows, points = self._grid
+        return values[rows, places, points]
+
+    @cached_property
+    def entries(self) -> Costs:
+        """(rows, G): how often the innermost loop is entered."""
+        return self.outside[:, -2] if self.rows.loops else self.outside[:, 0]
+
+    @cached_property
+    def inner(self) -> Costs:
+        """(rows, G): how long the innermost loop is."""
+        return self.counts[:, -1] if self.rows.loops else self.outside[:, 0]
+
+    @cached_property
+    def vectors(self) -> Costs:
+        """(rows, G): how many vectors the innermost loop takes in all."""
+        return self.entries * np.ceil(self.inner / self.on.machine.lanes)
+
+    def covered(self, axes: Sequence[AxisId]) -> Costs:
+        """(rows, places, G): elements of an operand over ``axes`` that the loops inside each place cover."""
+        key = ("covered", frozenset(axes), 0)
+        if key not in self._known:
+            runs = np.where(self.rows.among(axes)[:, :, None], self.counts, 1.0)
+            self._known[key] = _products(runs[:, ::-1])[:, ::-1]
+        return self._known[key]
+
+    def fetches(self, axes: Sequence[AxisId], site: int) -> Costs:
+        """(rows, places, G): iterations outside each place, less those of the loops just outside that move nothing.
+
+        The first ``site`` loops always move it.
+        """
+        key = ("fetches", frozenset(axes), site)
+        if key not in self._known:
+            moves = self.rows.among(axes) | (np.arange(self.counts.shape[1]) < site)
+            last = np.zeros((moves.shape[0], moves.shape[1] + 1), dtype=np.int64)
+            np.maximum.accumulate(np.where(moves, np.arange(1, moves.shape[1] + 1), 0), axis=1, out=last[:, 1:])
+            self._known[key] = self.outside[self._grid[0], last]
+        return self._known[key]
+
+    def caching(self, axes: Sequence[AxisId], site: int) -> Costs:
+        """(rows, G): nanoseconds to move an operand into the caches: into each, what is not in it already."""
+        key = ("caching", frozenset(axes), site)
+        if key not in self._known:
+            elements = self.covered(axes)
+            moved = elements * self.fetches(axes, site) * ELEMENT_BYTES
+            total = np.zeros(self.shape)
+            for level in range(len(self.on.machine.levels) - 1):
+                overflows = elements[:, site:] * ELEMENT_BYTES > self.on.capacity(level)
+                place = overflows.sum(axis=1) + site
+                total += np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0)
+            self._known[key] = total
+        return self._known[key]
+
+    @cached_property
+    def share(self) -> Costs:
+        """(rows, G): the busiest thread's part, when the outermost loop's iterations are dealt out."""
+        if not self.rows.loops:
+            return np.ones(self.shape)
+        first = np.array([0 if nest else self.rows.width for nest, _ in self.rows.orders])
+        count = self.counts[self._grid[0][:, 0], first]
+        return np.asarray(np.ceil(count / self.on.threads) / count, dtype=np.float64)
+
+
+def _products(counts: Costs) -> Costs:
+    """(rows, places, G): the product of all loops before each place."""
+    products = np.ones((counts.shape[0], counts.shape[1] + 1, counts.shape[2]))
+    np.cumprod(counts, axis=1, out=products[:, 1:])
+    return products
