@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from ilang_eq.errors import BuildError
@@ -48,25 +49,38 @@ def build(source: str, sanitize: bool = False) -> Path:
         sanitize: with the address and undefined-behaviour sanitizers, which abort at the first error.
 
     Raises:
-        BuildError: no compiler; or one that refuses the source, or takes longer than ``TIMEOUT_S``.
+        BuildError: no compiler; or one that refuses the source, or takes longer than ``TIMEOUT_S``; or a full disk.
     """
     compiler = find_compiler()
     flags = compiler_flags(sanitize)
     key = "\0".join([source, *compiler, *flags, _version(compiler), _processor()])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + ".so"
-    directory = cache_directory()
+    try:
+        return _build_in(cache_directory(), name, lambda scratch: _compile(compiler, flags, source, scratch))
+    except OSError as error:
+        why = f"{cache_directory()}: {error.strerror}"
+    try:
+        return _build_in(_temporary_cache(why), name, lambda scratch: _compile(compiler, flags, source, scratch))
+    except OSError as error:
+        raise BuildError(f"nowhere to put a kernel: {why}; temporary directory: {error.strerror}") from None
+
+
+def _build_in(directory: Path, name: str, compiled: Callable[[Path], Path]) -> Path:
+    """The library ``name`` of ``directory``, made and moved there unless it exists. Raises OSError."""
     library = directory / name
-    if library.exists():
-        return library
-    with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
-        made = _compile(compiler, flags, source, Path(scratch))
-        os.replace(made, library)
+    if not library.exists():
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
+            os.replace(compiled(Path(scratch)), library)
     return library
 
 
 def find_compiler() -> tuple[str, ...]:
     """The compiler as an absolute path, followed by arguments that ``$CC`` gives. Raises BuildError."""
-    given = shlex.split(os.environ.get("CC", ""))
+    try:
+        given = shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise BuildError(f"$CC is {os.environ['CC']!r}, which cannot be split into words: {error}") from None
     for candidate in [given] if given else [["cc"], ["gcc"], ["clang"]]:
         path = shutil.which(candidate[0])
         if path is not None:
@@ -140,14 +154,8 @@ def _processor() -> str:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept; created if it does not exist."""
-    directory = Path(os.environ.get("ILANG_EQ_CACHE") or _user_cache() / "ilang_eq")
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
-    except OSError as error:
-        return _temporary_cache(f"{directory}: {error.strerror}")
+    """Where libraries are kept, if it can be written."""
+    return Path(os.environ.get("ILANG_EQ_CACHE") or _user_cache() / "ilang_eq")
 
 
 def _user_cache() -> Path:
@@ -163,7 +171,7 @@ def _user_cache() -> Path:
 @functools.lru_cache(maxsize=1)
 def _temporary_cache(why: str) -> Path:
     """A directory for this process alone; says so once."""
-    warnings.warn(f"kernels are not cached between runs ({why}); set ILANG_EQ_CACHE to change that", stacklevel=4)
+    warnings.warn(f"kernels are not cached between runs ({why}); set ILANG_EQ_CACHE to change that", stacklevel=3)
     directory = Path(tempfile.mkdtemp(prefix="ilang_eq-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import subprocess
@@ -78,6 +79,12 @@ def test_a_given_compiler_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -
         find_compiler()
 
 
+def test_a_given_compiler_that_is_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc 'unbalanced")
+    with pytest.raises(BuildError, match="cannot be split into words"):
+        find_compiler()
+
+
 def test_arguments_in_cc_are_not_for_a_shell(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", f"cc -DX='1; touch {tmp_path}/pwned'")
     build(SOURCE)
@@ -136,6 +143,22 @@ def test_an_unwritable_cache_falls_back_and_says_so_once(tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_a_full_disk_falls_back(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(building.os, "replace", full)
+    with pytest.raises(BuildError, match="No space left"), pytest.warns(UserWarning, match="No space left"):
+        build(SOURCE)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_can_only_be_read_is_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = build(SOURCE)
+    monkeypatch.setattr(building.tempfile, "TemporaryDirectory", lambda **_: pytest.fail("wrote"))
+    assert build(SOURCE) == library
 
 
 def test_processes_that_build_at_once_agree(cache: Path) -> None:
