@@ -8,8 +8,9 @@ turns from several starts: structures at the tiles found so far, then for these 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -80,27 +81,41 @@ def propose(
     starts = _starts(structure, sizes, seed)
     model = build(structure, Processor(machine, threads), _knobs(sizes, starts))
     points = _refined(model, sizes, starts)
-    found: dict[Hashable, Candidate] = {}
     knobs = _knobs(sizes, points)
-
-    def distinct(choice: Choice) -> Hashable:
-        return tuple(sorted(_needed(model, choice).items()))
-
-    for cost, point, choice in best_k(model.sizes, model.tables(knobs), knobs.points, k, distinct):
-        candidate = _candidate(model, choice, points[point], cost * 1e-9)
+    found: dict[Graph, Candidate] = {}
+    for _, point, choice in best_k(model.sizes, model.tables(knobs), knobs.points, k, partial(_plan, model)):
+        candidate = _candidate(model, sizes, choice, points[point])
         found.setdefault(candidate.graph, candidate)
-    return list(found.values())
+    return sorted(found.values(), key=lambda candidate: candidate.cost)
 
 
-def _candidate(model: AdditiveModel, choice: Choice, tiles: Tiles, cost: float) -> Candidate:
+def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Candidate:
+    """``choice`` with the tiles that suit it."""
+    schedule = _schedule(model, choice)
+    tiles, cost = _descended(model, sizes, choice, start)
+    used = sorted({axis for state in schedule.states.values() for axis in state.nest})
+    chosen = {axis: tiles[axis] for axis in used}
+    return Candidate(assemble(model.structure, replace(schedule, tiles=chosen)), cost * 1e-9, chosen)
+
+
+def _schedule(model: AdditiveModel, choice: Choice) -> Schedule:
+    """``choice`` as far as the outputs need it, without tiles."""
     needed = _needed(model, choice)
     states = {c: state for c, n in needed.items() if (state := model.domains[c][n]) is not None}
     sites = {
-        (r, x): int(where[needed[r], needed[x]]) for (r, x), where in model.sites.items() if r in needed and x in needed
+        (c, x): int(model.sites[c, x][needed[c], needed[x]])
+        for c, state in states.items()
+        for x in model.structure.reads(state.fusion)
     }
-    used = sorted({axis for state in states.values() for axis in state.nest})
-    schedule = Schedule(states, sites, tiles)
-    return Candidate(assemble(model.structure, schedule), cost, {axis: tiles[axis] for axis in used})
+    return Schedule(states, sites, {})
+
+
+def _plan(model: AdditiveModel, choice: Choice) -> Hashable:
+    """What is fused and staged where: choices alike in this differ in loops that nothing shares."""
+    schedule = _schedule(model, choice)
+    shared = {c: max([0, *(site for (r, _), site in schedule.sites.items() if r == c)]) for c in schedule.states}
+    placed = [(c, s.fusion, s.nest[: max(s.site, shared[c])], s.site) for c, s in schedule.states.items()]
+    return tuple(sorted(placed)), tuple(sorted(schedule.sites.items()))
 
 
 def _needed(model: AdditiveModel, choice: Choice) -> dict[ClassId, int]:
@@ -139,39 +154,40 @@ def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:
 
 
 def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]) -> list[Tiles]:
-    """Tile sizes to choose structures at: ``starts`` if they are complete, else the best found from there."""
-    options = _options(model.structure, sizes)
-    if len(starts) == math.prod(map(len, options.values())):
-        return starts
+    """The best few tile choices: of ``starts`` if they are complete, else as found from there."""
+    complete = len(starts) == math.prod(map(len, _options(model.structure, sizes).values()))
     points, best = starts, math.inf
     for _ in range(_ROUNDS):
         knobs = _knobs(sizes, points)
         solution = eliminate(model.sizes, model.tables(knobs), knobs.points)
-        promising = np.argsort(solution.costs, kind="stable")[:_STARTS]
+        promising = [int(g) for g in np.argsort(solution.costs, kind="stable")[:_STARTS]]
+        if complete:
+            return [points[g] for g in promising]
         if solution.costs[promising[0]] >= best:
             break
         best = float(solution.costs[promising[0]])
-        refined = [_descended(model, sizes, solution.choice(int(g)), points[g]) for g in promising]
-        points = _unlike(refined)
+        refined = [_descended(model, sizes, solution.choice(g), points[g])[0] for g in promising]
+        points = [dict(tiles) for tiles in dict.fromkeys(tuple(tiles.items()) for tiles in refined)]
     return points
 
 
-def _descended(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Tiles:
-    """``start`` with the best tiles for the structure ``choice``: those of a few axes at a time, all combinations."""
+def _descended(
+    model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles
+) -> tuple[Tiles, float]:
+    """The best tiles for the structure ``choice``, and its cost: a few axes at a time, in all combinations."""
     alone = model.only(_needed(model, choice))
     used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
     options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
-    groups = _groups(options)
-    tiles = dict(start)
-    for _ in range(_SWEEPS if len(groups) > 1 else 1):
-        before = dict(tiles)
-        for group in groups:
+    tiles, best = dict(start), math.inf
+    for _ in range(_SWEEPS):
+        before = best
+        for group in _groups(options) or [[]]:
             points = [tiles | dict(zip(group, found, strict=True)) for found in product(*(options[a] for a in group))]
-            costs = sum(table.values.reshape(-1) for table in alone.tables(_knobs(sizes, points)))
-            tiles = points[int(np.argmin(costs))]
-        if tiles == before:
+            costs = np.broadcast_to(sum(t.values.reshape(-1) for t in alone.tables(_knobs(sizes, points))), len(points))
+            tiles, best = points[int(np.argmin(costs))], float(costs.min())
+        if len(options) <= 1 or best == before:
             break
-    return tiles
+    return tiles, best
 
 
 def _groups(options: Mapping[AxisId, tuple[int, ...]]) -> list[list[AxisId]]:
@@ -185,7 +201,3 @@ def _groups(options: Mapping[AxisId, tuple[int, ...]]) -> list[list[AxisId]]:
             combinations = len(found)
         groups[-1].append(axis)
     return groups
-
-
-def _unlike(points: Iterable[Tiles]) -> list[Tiles]:
-    return [dict(point) for point in dict.fromkeys(tuple(p.items()) for p in points)]
