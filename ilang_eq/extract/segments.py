@@ -324,8 +324,8 @@ def _stitched(pieces: Sequence[Segment], choice: Sequence[Candidate]) -> Candida
             match source:
                 case Input(index):
                     return inputs[index]
-                case Value(node):
-                    return Value(node + first)
+                case Value():
+                    return Value(source.node + first)
                 case _:
                     return source
 

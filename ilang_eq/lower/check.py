@@ -1,4 +1,4 @@
-"""The checker of the loop IR's invariants (listed in ``ir.py``). A failure is the compiler's defect, not the input's."""
+"""The checker of the invariants that ``ir.py`` lists. A failure is the compiler's defect, not that of its input."""
 
 from __future__ import annotations
 
