@@ -30,6 +30,12 @@ _FOLD_CYCLES = 2.0
 _SPILL_SLOTS = 4.0
 """Instructions for an accumulator that goes to memory and back."""
 
+_POINTERS = 8
+"""Rows of an operand in a unit that integer registers point to."""
+
+_ADDRESS_SLOTS = 2.0
+"""Instructions to compute or reload the address of one more."""
+
 _GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from places that are not neighbours."""
 
@@ -98,6 +104,8 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
     outside = sized.at(sized.outside, sized.unit)
     times = within * np.where(within > 1, outside, sized.at(sized.fetches(axes, site), sized.unit))
     demand = _moving(sized, times, axes, last)
+    rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
+    demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * outside * (_ADDRESS_SLOTS * sized.on.slot)
     demand[APART] = sized.caching(axes, site)
     return demand
 
