@@ -123,10 +123,7 @@ class _TaskFunction:
             case body if len(loops) == 1:
                 return [*lines, *_for_tasks(loops[0], statements.lines(body))]
             case body:
-                counts = [f"const int64_t tasks_{loop.variable} = {_tasks(loop)};" for loop in loops[1:]]
-                inside = [*_positions(loops), *statements.lines(body)]
-                head = "for (int64_t task = first; task < last; task++) {"
-                return [*lines, *counts, head, *indented(inside), "}"]
+                return [*lines, *_for_rows_of_tasks(loops, statements.lines(body))]
 
     def definition(self, statements: Statements) -> str:
         """The task function."""
@@ -174,16 +171,31 @@ def _for_tasks(loop: For, body: list[str]) -> list[str]:
     return [f"for (int64_t {v} = {begin}; {v} < {end}; {step_text(loop)}) {{", *indented(body), "}"]
 
 
-def _positions(loops: Sequence[For]) -> list[str]:
-    """Each loop's variable, from the number of the task; the last loop moves fastest."""
-    lines: list[str] = []
-    left = "task"
-    for loop in reversed(loops[1:]):
-        number = f"{left} % tasks_{loop.variable}"
-        lines.append(f"const int64_t {loop.variable} = {number}{_times(loop.step)};")
+def _for_rows_of_tasks(loops: Sequence[For], body: list[str]) -> list[str]:
+    """The iterations of nested loops that are tasks ``first`` to ``last``, the last loop moving fastest.
+
+    Tasks that differ in the last loop alone run as a loop, so that there is a division for each row only.
+    """
+    *outer, last = loops
+    v = last.variable
+    counts = [f"const int64_t tasks_{loop.variable} = {_tasks(loop)};" for loop in loops[1:]]
+    positions: list[str] = []
+    left = f"task / tasks_{v}"
+    for loop in reversed(outer[1:]):
+        positions.append(f"const int64_t {loop.variable} = {left} % tasks_{loop.variable}{_times(loop.step)};")
         left = f"{left} / tasks_{loop.variable}"
-    first = loops[0]
-    return [f"const int64_t {first.variable} = {left}{_times(first.step)};", *reversed(lines)]
+    positions.append(f"const int64_t {outer[0].variable} = {left}{_times(outer[0].step)};")
+    end = f"{v}_last" if last.step == 1 else f"least({v}_last{_times(last.step)}, {bound_text(last, False)})"
+    inside = [
+        *reversed(positions),
+        f"const int64_t {v}_first = task % tasks_{v};",
+        f"const int64_t {v}_last = least(tasks_{v}, {v}_first + last - task);",
+        f"for (int64_t {v} = {v}_first{_times(last.step)}; {v} < {end}; {step_text(last)}) {{",
+        *indented(body),
+        "}",
+        f"task += {v}_last - {v}_first;",
+    ]
+    return [*counts, "for (int64_t task = first; task < last;) {", *indented(inside), "}"]
 
 
 def _times(step: int) -> str:

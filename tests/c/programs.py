@@ -150,6 +150,22 @@ def softmax() -> Program:
     return program((2,), buffers, Kernel("div3", (loop("i", M, *body, parallel=True),)))
 
 
+def batched_sums() -> Program:
+    """Sums over the last of four dimensions: three loops of tasks, one of them in tiles."""
+    b, i, j, k = (Extent(0, d) for d in range(4))
+    total = at("out0", "b", "i+i1", "j")
+    row = loop(
+        "i1",
+        i,
+        Assign(total, Constant(0.0)),
+        loop("k", k, Accumulate(total, "add", at("in0", "b", "i+i1", "j", "k")), reduces=True),
+        limit=4,
+        outer=("i",),
+    )
+    nest = loop("b", b, loop("i", i, loop("j", j, row), step=4), parallel=True)
+    return program((4,), [tensor("in0", b, i, j, k), tensor("out0", b, i, j)], Kernel("add0", (nest,)))
+
+
 def reduction(op: str, start: float) -> Program:
     """One number from a vector."""
     body = (Assign(at("out0"), Constant(start)), loop("i", M, Accumulate(at("out0"), op, at("in0", "i")), reduces=True))

@@ -73,6 +73,9 @@ def test_matmul_tasks_are_tiles_of_both_axes() -> None:
     (parallel,) = bind(programs.matmul(6, 32).kernels[0])
     assert isinstance(parallel, Parallel)
     assert [task.variable for task in parallel.loops] == ["i", "j"]
+    (parallel,) = bind(programs.batched_sums().kernels[0])
+    assert isinstance(parallel, Parallel)
+    assert [task.variable for task in parallel.loops] == ["b", "i", "j"]
 
 
 def test_lanes_along_a_reduction_are_folded_at_the_end() -> None:

@@ -59,6 +59,14 @@ def test_softmax(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(got, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 9, 3, 70), (3, 4, 5, 2), (5, 0, 2, 3), (2, 3, 4, 0)], ids=str)
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_tasks_of_three_loops(shape: tuple[int, ...], threads: int) -> None:
+    (x,) = normal(shape)
+    got = CKernel(programs.batched_sums(), threads=threads)(x)
+    np.testing.assert_allclose(got, x.astype(np.float64).sum(3), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("count", [0, 1, 3, 63, 64, 65, 1000])
 @pytest.mark.parametrize(
     ("op", "start", "reduce"),

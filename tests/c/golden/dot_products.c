@@ -83,125 +83,129 @@ static inline float across_add16(vec16 x)
 static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_0)
 {
     const int64_t tasks_j = ceil_div(in1_0, 4);
-    for (int64_t task = first; task < last; task++) {
+    for (int64_t task = first; task < last;) {
         const int64_t i = task / tasks_j * 4;
-        const int64_t j = task % tasks_j * 4;
-        if (in0_0 - i >= 4 && in1_0 - j >= 4) {
-            for (int64_t i1 = 0; i1 < 4; i1++) {
+        const int64_t j_first = task % tasks_j;
+        const int64_t j_last = least(tasks_j, j_first + last - task);
+        for (int64_t j = j_first * 4; j < least(j_last * 4, in1_0); j += 4) {
+            if (in0_0 - i >= 4 && in1_0 - j >= 4) {
+                for (int64_t i1 = 0; i1 < 4; i1++) {
 #pragma omp simd
-                for (int64_t j1 = 0; j1 < 4; j1++) {
-                    out0[(i + i1) * in1_0 + j + j1] = 0.0f;
-                }
-            }
-            {
-                float out0_tile[4][4][16] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
                     for (int64_t j1 = 0; j1 < 4; j1++) {
-                        UNROLL
-                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                            V16(out0_tile[i1][j1][k1]) = broadcast16(0.0f);
-                        }
+                        out0[(i + i1) * in1_0 + j + j1] = 0.0f;
                     }
                 }
-                for (int64_t k = 0; k + 16 <= in0_1; k += 16) {
+                {
+                    float out0_tile[4][4][16] __attribute__((aligned(64)));
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 4; j1++) {
                             UNROLL
                             for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_tile[i1][j1][k1]) += V16(in0[(i + i1) * in0_1 + k + k1]) * V16(in1[(j + j1) * in0_1 + k + k1]);
+                                V16(out0_tile[i1][j1][k1]) = broadcast16(0.0f);
                             }
                         }
                     }
-                }
-                for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
-                    const int64_t k1_end = least(16, in0_1 - k);
+                    for (int64_t k = 0; k + 16 <= in0_1; k += 16) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                                UNROLL
+                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                    V16(out0_tile[i1][j1][k1]) += V16(in0[(i + i1) * in0_1 + k + k1]) * V16(in1[(j + j1) * in0_1 + k + k1]);
+                                }
+                            }
+                        }
+                    }
+                    for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
+                        const int64_t k1_end = least(16, in0_1 - k);
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                                UNROLL
+                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                    V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                }
+                            }
+                        }
+                    }
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 4; j1++) {
+                            vec16 share = V16(out0_tile[i1][j1][0]);
                             UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
-                            }
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        vec16 share = V16(out0_tile[i1][j1][0]);
-                        UNROLL
-                        for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
-                            share += V16(out0_tile[i1][j1][k1]);
-                        out0[(i + i1) * in1_0 + j + j1] += across_add16(share);
-                    }
-                }
-            }
-        } else {
-            for (int64_t i1 = 0; i1 < least(4, in0_0 - i); i1++) {
-#pragma omp simd
-                for (int64_t j1 = 0; j1 < least(4, in1_0 - j); j1++) {
-                    out0[(i + i1) * in1_0 + j + j1] = 0.0f;
-                }
-            }
-            {
-                float out0_tile[4][4][16] __attribute__((aligned(64)));
-                const int64_t i1_end = least(4, in0_0 - i);
-                const int64_t j1_end = least(4, in1_0 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        UNROLL
-                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                            V16(out0_tile[i1][j1][k1]) = broadcast16(0.0f);
-                        }
-                    }
-                }
-                for (int64_t k = 0; k + 16 <= in0_1; k += 16) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_tile[i1][j1][k1]) += V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]) * V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]);
-                            }
-                        }
-                    }
-                }
-                for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
-                    const int64_t k1_end = least(16, in0_1 - k);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
-                            }
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        vec16 share = V16(out0_tile[i1][j1][0]);
-                        UNROLL
-                        for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
-                            share += V16(out0_tile[i1][j1][k1]);
-                        if (i1 < i1_end && j1 < j1_end)
+                            for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
+                                share += V16(out0_tile[i1][j1][k1]);
                             out0[(i + i1) * in1_0 + j + j1] += across_add16(share);
+                        }
+                    }
+                }
+            } else {
+                for (int64_t i1 = 0; i1 < least(4, in0_0 - i); i1++) {
+#pragma omp simd
+                    for (int64_t j1 = 0; j1 < least(4, in1_0 - j); j1++) {
+                        out0[(i + i1) * in1_0 + j + j1] = 0.0f;
+                    }
+                }
+                {
+                    float out0_tile[4][4][16] __attribute__((aligned(64)));
+                    const int64_t i1_end = least(4, in0_0 - i);
+                    const int64_t j1_end = least(4, in1_0 - j);
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 4; j1++) {
+                            UNROLL
+                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                V16(out0_tile[i1][j1][k1]) = broadcast16(0.0f);
+                            }
+                        }
+                    }
+                    for (int64_t k = 0; k + 16 <= in0_1; k += 16) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                                UNROLL
+                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                    V16(out0_tile[i1][j1][k1]) += V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]) * V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]);
+                                }
+                            }
+                        }
+                    }
+                    for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
+                        const int64_t k1_end = least(16, in0_1 - k);
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                                UNROLL
+                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                    V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                }
+                            }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 4; j1++) {
+                            vec16 share = V16(out0_tile[i1][j1][0]);
+                            UNROLL
+                            for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
+                                share += V16(out0_tile[i1][j1][k1]);
+                            if (i1 < i1_end && j1 < j1_end)
+                                out0[(i + i1) * in1_0 + j + j1] += across_add16(share);
+                        }
                     }
                 }
             }
         }
+        task += j_last - j_first;
     }
 }
 
