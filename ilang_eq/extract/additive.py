@@ -17,8 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from ilang_eq.extract import expression_cost as cost
+from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.domains import Domain, Row, grow, written_last
-from ilang_eq.extract.elimination import Table
+from ilang_eq.extract.elimination import Choice, Table
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
 from ilang_eq.extract.structure import Argument, Computed, Fusion, Structure
@@ -98,6 +99,29 @@ class AdditiveModel:
             for r, x in self.sites
         }
 
+    def needed(self, choice: Choice) -> dict[ClassId, int]:
+        """The states of the classes that the outputs need."""
+        found: dict[ClassId, int] = {}
+        stack = list(self.structure.layouts)
+        while stack:
+            c = stack.pop()
+            if c not in found:
+                found[c] = choice[self.structure.places[c]]
+                state = self.domains[c][found[c]]
+                stack.extend(self.structure.reads(state.fusion) if state is not None else ())
+        return found
+
+    def schedule(self, choice: Choice) -> Schedule:
+        """``choice`` as far as the outputs need it, without tiles."""
+        needed = self.needed(choice)
+        states = {c: state for c, n in needed.items() if (state := self.domains[c][n]) is not None}
+        sites = {
+            (c, x): int(self.sites[c, x][needed[c], needed[x]])
+            for c, state in states.items()
+            for x in self.structure.reads(state.fusion)
+        }
+        return Schedule(states, sites, {})
+
     def only(self, chosen: Mapping[ClassId, int]) -> AdditiveModel:
         """The model of one choice: what is not ``chosen`` is not computed."""
         domains = {c: (self.domains[c][chosen[c]],) if c in chosen else (None,) for c in self.structure.classes}
@@ -152,7 +176,23 @@ class AdditiveModel:
                 total += demand[cost.SLOTS] + demand[cost.APART]
         for wait in sorted(found.waits):
             total += self._repairing(of, sized, wait)
+        if found.site:
+            total -= self._still_cached(of, sized, x, found.site)
         return of.shared_out(sized, total)
+
+    def _still_cached(self, of: _Of, sized: SizedRows, x: ClassId, site: int) -> Costs:
+        """What a fusion saves on arguments that ``x``, computed just before inside ``site`` loops, has read as well."""
+        saved = np.zeros(sized.shape)
+        for operand in self.structure.sources(of.fusion):
+            if isinstance(operand, Argument) and operand in self._read_by_all(x):
+                saved += np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
+        return saved
+
+    def _read_by_all(self, x: ClassId) -> frozenset[Argument]:
+        """The arguments that every way to compute ``x`` reads."""
+        fusions = self.structure.fusions(x)
+        read = [{o for o in self.structure.sources(f) if isinstance(o, Argument)} for f in fusions]
+        return frozenset(set.intersection(*read)) if read else frozenset()
 
     def _repairing(self, of: _Of, sized: SizedRows, wait: Unfinished) -> Costs:
         """Following ``wait.statistic``, where a state reduces over the loop that it starts at."""

@@ -173,9 +173,7 @@ def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
             for s in space.stagings
             if s.consumer in number and s.producer in number
         ),
-        repairs=tuple(
-            replace(r, accumulator=number[r.accumulator]) for r in space.repairs if r.accumulator in number
-        ),
+        repairs=tuple(replace(r, accumulator=number[r.accumulator]) for r in space.repairs if r.accumulator in number),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ilang_eq.extract.footprint import WRITTEN
-from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.full_model import EXPOSED, Cost, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -162,7 +162,7 @@ def test_columns_of_power_of_two_matrices_conflict() -> None:
     assert together > 1.5 * apart
 
 
-def test_the_seconds_are_the_slowest_parts() -> None:
+def test_the_seconds_are_the_slowest_parts_and_what_they_do_not_hide() -> None:
     result = cost(SOFTMAX, (1024, 1024))
     kernels: dict[str, list[float]] = {}
     overhead = 0.0
@@ -173,4 +173,5 @@ def test_the_seconds_are_the_slowest_parts() -> None:
         else:
             kernels.setdefault(kernel, []).append(time)
     assert len(kernels) == 5
-    assert result.seconds == pytest.approx(overhead + sum(max(times) for times in kernels.values()), rel=0.01)
+    exposed = sum(max(times) + EXPOSED * (sum(times) - max(times)) for times in kernels.values())
+    assert result.seconds == pytest.approx(overhead + exposed, rel=0.01)
