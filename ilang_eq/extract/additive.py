@@ -20,9 +20,10 @@ from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.domains import Domain, Row, grow, written_last
 from ilang_eq.extract.elimination import Choice, Table
+from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
-from ilang_eq.extract.structure import Argument, Computed, Fusion, Structure
+from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
 
 _EAGER = ("max-shift", "scale")
@@ -184,15 +185,20 @@ class AdditiveModel:
         """What a fusion saves on arguments that ``x``, computed just before inside ``site`` loops, has read as well."""
         saved = np.zeros(sized.shape)
         for operand in self.structure.sources(of.fusion):
-            if isinstance(operand, Argument) and operand in self._read_by_all(x):
+            if isinstance(operand, Argument) and operand in self._read_by_all[x]:
                 saved += np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
         return saved
 
-    def _read_by_all(self, x: ClassId) -> frozenset[Argument]:
-        """The arguments that every way to compute ``x`` reads."""
-        fusions = self.structure.fusions(x)
-        read = [{o for o in self.structure.sources(f) if isinstance(o, Argument)} for f in fusions]
-        return frozenset(set.intersection(*read)) if read else frozenset()
+    @cached_property
+    def _read_by_all(self) -> dict[ClassId, frozenset[Argument]]:
+        """The arguments that every way to compute a class reads."""
+        found: dict[ClassId, frozenset[Argument]] = {}
+        for c in self.structure.classes:
+            read = [
+                {o for o in self.structure.sources(f) if isinstance(o, Argument)} for f in self.structure.fusions(c)
+            ]
+            found[c] = frozenset(set.intersection(*read)) if read else frozenset()
+        return found
 
     def _repairing(self, of: _Of, sized: SizedRows, wait: Unfinished) -> Costs:
         """Following ``wait.statistic``, where a state reduces over the loop that it starts at."""
