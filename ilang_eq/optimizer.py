@@ -116,7 +116,7 @@ def _judge(
     refused: list[tuple[str, str]] = []
     for component in dict.fromkeys(components):
         try:
-            program = lower(wire(component))
+            program = lower(wire(component), alternatives=False)
         except ILangError as error:
             if component is components[0]:
                 raise

@@ -25,7 +25,7 @@ from tests.random_programs import Case, random_case
 def lowered(case: Case) -> Program | None:
     """The scheduled program, checked; None where the schedule is refused."""
     try:
-        program = lower(case.scheduled)
+        program = lower(case.scheduled, alternatives=False)
     except ScheduleError:
         return None
     check(program)

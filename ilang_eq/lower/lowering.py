@@ -17,8 +17,11 @@ from ilang_eq.lower.staging import StagingError, build_nest
 from ilang_eq.lower.storage import Place, flat_place
 
 
-def lower(graph: Graph) -> Program:
+def lower(graph: Graph, *, alternatives: bool = True) -> Program:
     """Lower every kernel of ``graph``.
+
+    Args:
+        alternatives: whether an error lists the legal sites, which takes lowering with each of them.
 
     Raises:
         ShapeError: ranks that contradict each other.
@@ -27,6 +30,8 @@ def lower(graph: Graph) -> Program:
     try:
         return _lower(graph)
     except StagingError as error:
+        if not alternatives:
+            raise
         raise _with_alternatives(graph, error) from None
 
 
