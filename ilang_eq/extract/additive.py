@@ -182,11 +182,16 @@ class AdditiveModel:
         return of.shared_out(sized, total)
 
     def _still_cached(self, of: _Of, sized: SizedRows, x: ClassId, site: int) -> Costs:
-        """What a fusion saves on arguments that ``x``, computed just before inside ``site`` loops, has read as well."""
+        """What a fusion saves on arguments that ``x``, computed just before inside ``site`` loops, has read as well.
+
+        Of several classes that have, the last one counts.
+        """
         saved = np.zeros(sized.shape)
         for operand in self.structure.sources(of.fusion):
-            if isinstance(operand, Argument) and operand in self._read_by_all[x]:
-                saved += np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
+            if isinstance(operand, Argument):
+                before = [c for c in self.structure.reads(of.fusion) if operand in self._read_by_all[c]]
+                if x == max(before, key=self.structure.places.__getitem__, default=None):
+                    saved += np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
         return saved
 
     @cached_property
@@ -194,9 +199,8 @@ class AdditiveModel:
         """The arguments that every way to compute a class reads."""
         found: dict[ClassId, frozenset[Argument]] = {}
         for c in self.structure.classes:
-            read = [
-                {o for o in self.structure.sources(f) if isinstance(o, Argument)} for f in self.structure.fusions(c)
-            ]
+            sources = [self.structure.sources(fusion) for fusion in self.structure.fusions(c)]
+            read = [{operand for operand in found if isinstance(operand, Argument)} for found in sources]
             found[c] = frozenset(set.intersection(*read)) if read else frozenset()
         return found
 

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from ilang_eq.extract.fusions import Argument, Computed, Operand
 from ilang_eq.extract.states import State
-from ilang_eq.extract.structure import Argument, Computed, Operand, Structure
+from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.expr import Access, Expr, Literal, Loop, OrderItem, Stage
 from ilang_eq.lang.expr import Operand as Written
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire

@@ -13,8 +13,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from ilang_eq.extract.fusions import Fusion
 from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
-from ilang_eq.extract.structure import Fusion, Structure
+from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Costs = NDArray[np.float64]

@@ -16,13 +16,13 @@ from itertools import product
 import numpy as np
 
 from ilang_eq.extract.additive import AdditiveModel, build
-from ilang_eq.extract.assemble import Schedule, assemble
+from ilang_eq.extract.assemble import assemble
 from ilang_eq.extract.elimination import Choice, best_k, eliminate
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
-from ilang_eq.rewrites.space import AxisId, ClassId, Space
+from ilang_eq.rewrites.space import AxisId, Space
 
 TILES = (1, 4, 8, 16, 32, 64, 128, 256)
 """Tile sizes considered for every axis, as far as they are below its extent."""
@@ -91,44 +91,19 @@ def propose(
 
 def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Candidate:
     """``choice`` with the tiles that suit it."""
-    schedule = _schedule(model, choice)
+    schedule = model.schedule(choice)
     tiles, cost = _descended(model, sizes, choice, start)
     used = sorted({axis for state in schedule.states.values() for axis in state.nest})
     chosen = {axis: tiles[axis] for axis in used}
     return Candidate(assemble(model.structure, replace(schedule, tiles=chosen)), cost * 1e-9, chosen)
 
 
-def _schedule(model: AdditiveModel, choice: Choice) -> Schedule:
-    """``choice`` as far as the outputs need it, without tiles."""
-    needed = _needed(model, choice)
-    states = {c: state for c, n in needed.items() if (state := model.domains[c][n]) is not None}
-    sites = {
-        (c, x): int(model.sites[c, x][needed[c], needed[x]])
-        for c, state in states.items()
-        for x in model.structure.reads(state.fusion)
-    }
-    return Schedule(states, sites, {})
-
-
 def _plan(model: AdditiveModel, choice: Choice) -> Hashable:
     """What is fused and staged where: choices alike in this differ in loops that nothing shares."""
-    schedule = _schedule(model, choice)
+    schedule = model.schedule(choice)
     shared = {c: max([0, *(site for (r, _), site in schedule.sites.items() if r == c)]) for c in schedule.states}
     placed = [(c, s.fusion, s.nest[: max(s.site, shared[c])], s.site) for c, s in schedule.states.items()]
     return tuple(sorted(placed)), tuple(sorted(schedule.sites.items()))
-
-
-def _needed(model: AdditiveModel, choice: Choice) -> dict[ClassId, int]:
-    """The states of the classes that the outputs need."""
-    found: dict[ClassId, int] = {}
-    stack = list(model.structure.layouts)
-    while stack:
-        c = stack.pop()
-        if c not in found:
-            found[c] = choice[model.structure.places[c]]
-            state = model.domains[c][found[c]]
-            stack.extend(model.structure.reads(state.fusion) if state is not None else ())
-    return found
 
 
 def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
@@ -175,7 +150,7 @@ def _descended(
     model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles
 ) -> tuple[Tiles, float]:
     """The best tiles for the structure ``choice``, and its cost: a few axes at a time, in all combinations."""
-    alone = model.only(_needed(model, choice))
+    alone = model.only(model.needed(choice))
     used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
     options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
     tiles, best = dict(start), math.inf

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ilang_eq.extract.structure import Fusion, Structure
+from ilang_eq.extract.fusions import Fusion
+from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Order = tuple[AxisId, ...]
