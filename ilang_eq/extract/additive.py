@@ -200,7 +200,7 @@ class AdditiveModel:
         found: dict[ClassId, frozenset[Argument]] = {}
         for c in self.structure.classes:
             sources = [self.structure.sources(fusion) for fusion in self.structure.fusions(c)]
-            read = [{operand for operand in found if isinstance(operand, Argument)} for found in sources]
+            read = [{operand for operand in operands if isinstance(operand, Argument)} for operands in sources]
             found[c] = frozenset(set.intersection(*read)) if read else frozenset()
         return found
 

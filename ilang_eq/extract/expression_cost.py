@@ -106,7 +106,8 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
     demand = _moving(sized, times, axes, last)
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * outside * (_ADDRESS_SLOTS * sized.on.slot)
-    demand[APART] = sized.caching(axes, site)
+    whole = site == 0 and len(set(last)) == 1
+    demand[APART] = sized.caching(axes, site, last[0] if whole else None)
     return demand
 
 

@@ -12,7 +12,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -134,7 +135,7 @@ class Rows:
             tile = np.minimum(knobs.tiles.get(axis, whole), whole)
             trips += [np.ceil(whole / tile), tile, whole]
         counts = np.array([*trips, np.ones(knobs.points)])[self._kinds]
-        return SizedRows(self, counts, _products(counts), on)
+        return SizedRows(self, counts, _products(counts), on, knobs.extents)
 
 
 def _members(axes: Sequence[AxisId], loops: tuple[AxisId, ...]) -> Mask:
@@ -153,13 +154,15 @@ class SizedRows:
         counts: (rows, loops, G): how often every loop runs.
         outside: (rows, places, G): iterations of all loops outside each place.
         on: the processor they run on.
+        extents: of every axis.
     """
 
     rows: Rows
     counts: Costs
     outside: Costs
     on: Processor
-    _known: dict[tuple[str, frozenset[AxisId], int], Costs] = field(default_factory=dict)
+    extents: Mapping[AxisId, int]
+    _known: dict[Hashable, Costs] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -220,19 +223,32 @@ class SizedRows:
             self._known[key] = self.outside[self._grid[0], last]
         return self._known[key]
 
-    def caching(self, axes: Sequence[AxisId], site: int) -> Costs:
-        """(rows, G): nanoseconds to move an operand into the caches: into each, what is not in it already."""
-        key = ("caching", frozenset(axes), site)
+    def caching(self, axes: Sequence[AxisId], site: int, along: AxisId | None = None) -> Costs:
+        """(rows, G): nanoseconds to move an operand into the caches: into each, what is not in it already.
+
+        Args:
+            along: the last axis of an operand that lies in memory whole: then short rows of it compete for few sets.
+        """
+        key = ("caching", frozenset(axes), (site, along))
         if key not in self._known:
             elements = self.covered(axes)
             moved = elements * self.fetches(axes, site) * ELEMENT_BYTES
             total = np.zeros(self.shape)
             for level in range(len(self.on.machine.levels) - 1):
-                overflows = elements[:, site:] * ELEMENT_BYTES > self.on.capacity(level)
+                room = self.on.capacity(level) * self._usable(level, along)
+                overflows = (elements * ELEMENT_BYTES > room)[:, site:]
                 place = overflows.sum(axis=1) + site
                 total += np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0)
             self._known[key] = total
         return self._known[key]
+
+    def _usable(self, level: int, along: AxisId | None) -> Costs:
+        """(rows, places, G), or one number: the share of a cache's sets that rows of an operand can fall into."""
+        if along is None or along not in self.rows.loops:
+            return np.ones(())
+        stride = self.extents[along] * ELEMENT_BYTES
+        apart = math.gcd(stride, int(self.on.machine.levels[level].way_bytes))
+        return np.minimum(1.0, self.covered((along,)) * (ELEMENT_BYTES / apart))
 
     @cached_property
     def share(self) -> Costs:
