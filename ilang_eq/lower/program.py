@@ -219,8 +219,6 @@ def _default_left(op: str, value: Scalar) -> Scalar:
             return Apply("exp", (value,))
         case "log":
             return Apply("ln", (value,))
-        case "sub":
-            return Apply("sub", (Constant(-0.0), value))
         case _:
             default = OPS[op].default
             assert default is not None, f"{op} has no default left operand"
