@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ilang_eq.extract.machine import load
+from ilang_eq.extract.search import Candidate, propose
+from ilang_eq.lang.graph import Graph, Value
+from ilang_eq.lang.shapes import infer
+from ilang_eq.lower import lower
+from ilang_eq.lower.check import check
+from ilang_eq.lower.plan import summarise
+from ilang_eq.rewrites.space import Space
+from tests.extract import spaces
+from tests.lower.execute import execute
+
+MACHINE = load("x86_64_avx512")
+
+Extents = Mapping[tuple[int, int], int]
+
+ATTENTION = spaces.attention_extents(rows=2048, keys=2048, width=64)
+SQUARE = {(0, 0): 512, (0, 1): 512, (1, 1): 512}
+WIDE = {(0, 0): 64, (0, 1): 1 << 20}
+
+
+@cache
+def best(make: Callable[[], Space], sizes: str, threads: int = 2, k: int = 6) -> list[Candidate]:
+    extents: dict[str, Extents] = {"attention": ATTENTION, "square": SQUARE, "wide": WIDE}
+    return propose(make(), extents[sizes], MACHINE, threads, k)
+
+
+def attention_of(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scores = np.exp(q @ k.T - (q @ k.T).max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True) @ v
+
+
+def softmax_of(x: np.ndarray) -> np.ndarray:
+    weights = np.exp(x - x.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def log_sum_exp_of(x: np.ndarray) -> np.ndarray:
+    return x.max(axis=1) + np.log(np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1))
+
+
+def reader_of(graph: Graph, node: int) -> int:
+    ((reader, _),) = graph.readers(node)
+    return reader
+
+
+def test_flash_attention_2_is_found() -> None:
+    graph = best(spaces.attention, "attention")[0].graph
+    division = next(w.node for w in graph.outputs if isinstance(w, Value))
+    assert graph.nodes[division].expr.op == "div", "the division comes last"
+    sums = [s.node for s in graph.nodes[division].operands if isinstance(s, Value)]
+    plan = summarise(lower(graph))
+    assert plan.kernels == 1
+    assert len(plan.corrections) == 2
+    assert not [b for b in plan.buffers if "in0.0" in b or "in1.0" in b], "no buffer has a whole sequence in it"
+    row, key = _nest(graph, division, 1), _nest(graph, sums[0], 2)
+    assert row == ("i", {0: 1, 1: 1}), "product and sum of exponentials are both staged inside the row tile"
+    assert key[0] == _nest(graph, sums[1], 2)[0] == "ik"
+    for n, expr in enumerate(node.expr for node in graph.nodes):
+        if expr.op in ("mul", "sub"):
+            reader = graph.nodes[reader_of(graph, n)].expr
+            assert str(reader).endswith("0"), "products and differences are inlined"
+    exponentials = next(n for n, node in enumerate(graph.nodes) if node.expr.op == "pow")
+    staged = [_nest(graph, reader, 2) for reader, _ in graph.readers(exponentials)]
+    assert staged == [(key[0], {0: 2})] * 2, "exponentials are staged in the key tile, for the product and for the sum"
+
+
+def _nest(graph: Graph, node: int, depth: int) -> tuple[str, dict[int, int]]:
+    """The first ``depth`` loops of a node, and after how many loops each of its staged operands stands."""
+    order = [str(item) for item in graph.nodes[node].expr.sequence]
+    loops = [item for item in order if not item.isdigit()]
+    sites = {int(item): sum(not o.isdigit() for o in order[:n]) for n, item in enumerate(order) if item.isdigit()}
+    return "".join(loops[:depth]), sites
+
+
+CASES = [
+    (spaces.attention, "attention", attention_of, ((7, 3), (11, 3), (11, 5))),
+    (spaces.softmax, "square", softmax_of, ((7, 11),)),
+    (spaces.softmax, "wide", softmax_of, ((7, 11),)),
+    (spaces.log_sum_exp, "wide", log_sum_exp_of, ((7, 11),)),
+    (spaces.matmul, "square", lambda a, b: a @ b, ((7, 5), (5, 11))),
+    (spaces.gram, "square", lambda x: 4 * x @ x.T, ((7, 5),)),
+    (spaces.scaled_sum, "square", lambda x: x.sum(axis=1) / 2, ((7, 5),)),
+]
+
+
+@pytest.mark.parametrize(("make", "sizes", "meaning", "shapes"), CASES)
+def test_every_candidate_lowers_and_computes_the_right_values(
+    make: Callable[[], Space], sizes: str, meaning: Callable[..., np.ndarray], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape) for shape in shapes]
+    for candidate in best(make, sizes):
+        program = lower(candidate.graph)
+        check(program)
+        np.testing.assert_allclose(execute(program, arrays)[0], meaning(*arrays), rtol=1e-9, atol=1e-12)
+
+
+def test_candidates_are_different_plans_cheapest_first() -> None:
+    for make, sizes in ((spaces.attention, "attention"), (spaces.softmax, "wide")):
+        found = best(make, sizes)
+        assert len(found) > 3
+        assert len({c.graph for c in found}) == len(found)
+        assert [c.cost for c in found] == sorted(c.cost for c in found)
+        assert len({str(summarise(lower(c.graph))) for c in found}) > 2
+
+
+def test_long_rows_take_one_online_pass_and_one_write() -> None:
+    candidate = best(spaces.softmax, "wide")[0]
+    plan = summarise(lower(candidate.graph))
+    assert plan.kernels == 1
+    assert [c.kind for c in plan.corrections] == ["max-shift"]
+    assert sum(node.expr.op == "pow" for node in candidate.graph.nodes) == 2, "exponentials are computed again"
+
+
+def test_log_sum_exp_is_online_where_rows_are_long() -> None:
+    plan = summarise(lower(best(spaces.log_sum_exp, "wide")[0].graph))
+    assert plan.kernels == 1
+    assert [c.kind for c in plan.corrections] == ["max-shift"]
+
+
+def test_tiles_are_those_of_the_graph_and_below_the_extents() -> None:
+    for candidate in best(spaces.attention, "attention"):
+        sizes = infer(candidate.graph).bind([(2048, 64)] * 3)
+        assert max(candidate.tiles.values()) < max(sizes.values())
+        written = {int(f) for node in candidate.graph.nodes for _, fs in node.expr.splits for f in fs}
+        assert written == {tile for tile in candidate.tiles.values() if tile > 1}
+
+
+def test_the_same_search_gives_the_same_candidates() -> None:
+    again = propose(spaces.attention(), ATTENTION, MACHINE, 2, 6)
+    assert [(c.graph, c.cost) for c in again] == [(c.graph, c.cost) for c in best(spaces.attention, "attention")]
+
+
+def test_the_cost_is_in_seconds_of_this_machine() -> None:
+    one, two = (best(spaces.attention, "attention", threads)[0].cost for threads in (1, 2))
+    flops = 2 * 2 * 2048 * 2048 * 64
+    assert flops / 2e12 < two < one < flops / 1e9
+    assert 0.4 < two / one < 0.7
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (1, 1000), (1000, 1), (3, 5)])
+def test_any_extents_will_do(rows: int, width: int) -> None:
+    for make in (spaces.softmax, spaces.log_sum_exp, spaces.shared_exponential):
+        for candidate in propose(make(), {(0, 0): rows, (0, 1): width}, MACHINE, 2, 3):
+            check(lower(candidate.graph))
