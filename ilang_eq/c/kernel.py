@@ -13,9 +13,10 @@ from typing import Any, assert_never
 import numpy as np
 
 from ilang_eq.c.arrays import FLOAT32, Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
+from ilang_eq.c.build import build
 from ilang_eq.c.emit import call_extents, emit, written_outputs
 from ilang_eq.c.library import Library, load, threads_now
-from ilang_eq.errors import ArrayError, OptionError
+from ilang_eq.errors import ArrayError, BuildError, OptionError
 from ilang_eq.lower.ir import CeilDiv, Extent, Program, Size
 
 _ALIGNMENT = 64
@@ -81,7 +82,13 @@ class CKernel:
 
     @cached_property
     def _library(self) -> Library:
-        return load(self.source)
+        path = build(self.source)
+        try:
+            return load(path)
+        except BuildError:
+            # a damaged cache: once more from the source
+            path.unlink(missing_ok=True)
+            return load(build(self.source))
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on float32 ``arrays``; float scalars will do for inputs without dimensions.

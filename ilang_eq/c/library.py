@@ -1,13 +1,13 @@
-"""A generated library, loaded: built when it is first needed, and called with plain addresses."""
+"""A generated library, loaded, and the threads it may use."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ilang_eq.c.build import build
 from ilang_eq.errors import BuildError
 
 
@@ -19,17 +19,12 @@ class Library:
     workspace: Any
 
 
-def load(source: str, sanitize: bool = False) -> Library:
-    """Build and load. A cached library that does not load is built again, once. Raises BuildError."""
-    path = build(source, sanitize)
+def load(path: Path) -> Library:
+    """The library at ``path``. Raises BuildError if it does not load."""
     try:
         library = ctypes.CDLL(str(path))
-    except OSError:
-        path.unlink(missing_ok=True)
-        try:
-            library = ctypes.CDLL(str(build(source, sanitize)))
-        except OSError as error:
-            raise BuildError(f"a kernel was compiled but does not load: {error}") from None
+    except OSError as error:
+        raise BuildError(f"a kernel was compiled but does not load: {error}") from None
     run, workspace = library.ilang_run, library.ilang_workspace
     run.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
     run.restype = ctypes.c_int

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from ilang_eq.c.build import find_compiler
+from ilang_eq.c.build import build, find_compiler
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.library import load
 from tests.c import programs
@@ -42,7 +42,7 @@ def run(name: str) -> None:
     program, shapes = CASES[name]
     arrays = [np.random.default_rng(1).standard_normal(shape, dtype=np.float32) for shape in shapes]
     want, checked = CKernel(program, threads=2)(*arrays), CKernel(program, threads=2)
-    checked.__dict__["_library"] = load(checked.source, sanitize=True)
+    checked.__dict__["_library"] = load(build(checked.source, sanitize=True))
     got = checked(*arrays)
     for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
@@ -63,10 +63,11 @@ def test_the_sanitizer_would_notice() -> None:
     code = """
 import ctypes
 import numpy as np
+from ilang_eq.c.build import build
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import load
 from tests.c import programs
-library = load(emit(programs.reduction("add", 0.0)), sanitize=True)
+library = load(build(emit(programs.reduction("add", 0.0)), sanitize=True))
 x, y = np.ones(100, np.float32), np.empty((), np.float32)
 pointers = [(ctypes.c_void_p * 1)(a.ctypes.data) for a in (x, y)]
 library.run(*pointers, (ctypes.c_int64 * 1)(5000), None, 1)
