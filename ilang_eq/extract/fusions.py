@@ -272,15 +272,28 @@ class Fusions:
             self._nests[fusion] = tuple(n for n in self.space.nests[fusion.root] if all(n in held for held in legal))
         return self._nests[fusion]
 
+    @cached_property
+    def _sources(self) -> dict[Fusion, tuple[Operand, ...]]:
+        return {}
+
     def sources(self, fusion: Fusion) -> tuple[Operand, ...]:
         """What a fusion reads from memory, each once."""
-        inside = {v.of for v in fusion.inlined}
-        found = dict.fromkeys(x for v in fusion.members for x in self.operands(v))
-        return tuple(x for x in found if not isinstance(x, Computed) or x.of not in inside)
+        if fusion not in self._sources:
+            inside = {v.of for v in fusion.inlined}
+            found = dict.fromkeys(x for v in fusion.members for x in self.operands(v))
+            self._sources[fusion] = tuple(x for x in found if not isinstance(x, Computed) or x.of not in inside)
+        return self._sources[fusion]
+
+    @cached_property
+    def _reads(self) -> dict[Fusion, tuple[ClassId, ...]]:
+        return {}
 
     def reads(self, fusion: Fusion) -> tuple[ClassId, ...]:
         """The classes that a fusion reads, each once."""
-        return tuple(dict.fromkeys(x.of for x in self.sources(fusion) if isinstance(x, Computed)))
+        if fusion not in self._reads:
+            found = (x.of for x in self.sources(fusion) if isinstance(x, Computed))
+            self._reads[fusion] = tuple(dict.fromkeys(found))
+        return self._reads[fusion]
 
     def viewed(self, fusion: Fusion) -> frozenset[ClassId]:
         """The classes that a fusion reads under other names: views are of what is materialised."""

@@ -30,7 +30,7 @@ TILES = (1, 4, 8, 16, 32, 64, 128, 256)
 _FULL_PRODUCT = 256
 """Combinations of tile sizes that one elimination answers."""
 
-_STARTS = 3
+_STARTS = 2
 """Structures whose tiles are refined in a round."""
 
 _RANDOM_STARTS = 2
@@ -42,7 +42,7 @@ _GROUP_PRODUCT = 1024
 _ALIKE = (4, 16, 32, 64)
 """Tile sizes, the same for all axes, among the starts."""
 
-_ROUNDS = 3
+_ROUNDS = 2
 _SWEEPS = 2
 
 Tiles = dict[AxisId, int]
@@ -131,18 +131,18 @@ def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:
 def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]) -> list[Tiles]:
     """The best few tile choices: of ``starts`` if they are complete, else as found from there."""
     complete = len(starts) == math.prod(map(len, _options(model.structure, sizes).values()))
-    points, best = starts, math.inf
+    points = starts
     for _ in range(_ROUNDS):
         knobs = _knobs(sizes, points)
         solution = eliminate(model.sizes, model.tables(knobs), knobs.points)
         promising = [int(g) for g in np.argsort(solution.costs, kind="stable")[:_STARTS]]
         if complete:
             return [points[g] for g in promising]
-        if solution.costs[promising[0]] >= best:
-            break
-        best = float(solution.costs[promising[0]])
         refined = [_descended(model, sizes, solution.choice(g), points[g])[0] for g in promising]
+        settled = all(tiles in points for tiles in refined)
         points = [dict(tiles) for tiles in dict.fromkeys(tuple(tiles.items()) for tiles in refined)]
+        if settled:
+            break
     return points
 
 
@@ -153,14 +153,15 @@ def _descended(
     alone = model.only(model.needed(choice))
     used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
     options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
+    groups = _groups(options) or [[]]
     tiles, best = dict(start), math.inf
     for _ in range(_SWEEPS):
         before = best
-        for group in _groups(options) or [[]]:
+        for group in groups:
             points = [tiles | dict(zip(group, found, strict=True)) for found in product(*(options[a] for a in group))]
             costs = np.broadcast_to(sum(t.values.reshape(-1) for t in alone.tables(_knobs(sizes, points))), len(points))
             tiles, best = points[int(np.argmin(costs))], float(costs.min())
-        if len(options) <= 1 or best == before:
+        if len(groups) == 1 or best == before:
             break
     return tiles, best
 
