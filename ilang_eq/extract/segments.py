@@ -16,6 +16,7 @@ from typing import assert_never
 from ilang_eq.extract.elimination import TooWide
 from ilang_eq.extract.search import Candidate
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
+from ilang_eq.lang.ops import OPS
 from ilang_eq.rewrites.space import (
     Apply,
     AxisId,
@@ -77,9 +78,8 @@ def propose_in_segments(
         equal = (c for other, c in known if other.space == piece.space and other.extents == piece.extents)
         candidates = next(equal, None)
         if candidates is None:
-            try:
-                candidates = propose(piece.space, piece.extents)
-            except TooWide:
+            candidates = _searched(piece, propose)
+            if candidates is None:
                 rest = tuple(smaller)
                 candidates = propose_in_segments(piece.space, piece.extents, k, propose, rest) if rest else []
             known.append((piece, candidates))
@@ -95,6 +95,31 @@ def propose_in_segments(
     )
     choices = [best, *([*best[:s], found[s][n], *best[s + 1 :]] for _, s, n in changes[: k - 1])]
     return [_stitched(pieces, choice) for choice in choices]
+
+
+def _searched(piece: Segment, propose: Propose) -> list[Candidate] | None:
+    """The schedules of one piece; None if it is too wide even without packing."""
+    for space in (piece.space, _without_copies(piece.space)):
+        try:
+            return propose(space, piece.extents)
+        except TooWide:
+            continue
+    return None
+
+
+def _without_copies(space: Space) -> Space:
+    """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
+
+    def copies(c: ClassId) -> bool:
+        return all(
+            isinstance(n, Apply) and len(n.operands) == 1 and _is_argument(space, n) for n in space.classes[c].nodes
+        )
+
+    return _restricted(space, lambda c, n: n == 0 or not any(copies(x) for x in _operands(space.classes[c].nodes[n])))
+
+
+def _is_argument(space: Space, copy: Apply) -> bool:
+    return OPS[copy.op].unary_form == "copy" and isinstance(space.classes[copy.operands[0]].nodes[0], Read)
 
 
 def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:

@@ -90,6 +90,9 @@ def _read_nodes(tables: dict[str, list[Row]], order: dict[Cell, ClassId]) -> Ite
     """Every e-node with its class, table by table."""
     for index, dims, t in tables["Read"]:
         yield order[t], Read(index, dims)
+    read = {(index, dims): t for index, dims, t in tables["Read"]}
+    for index, dims, t in tables["Packed"]:
+        yield order[t], Apply("add", (order[read[index, dims]],))
     for value, t in tables["Num"]:
         yield order[t], Number(value)
     for op, x, t in tables["Un"]:

@@ -40,7 +40,7 @@ class SearchReport:
 LIMITS = Limits()
 """What ``explore`` stops at unless told otherwise."""
 
-_PHASES: tuple[Phase, ...] = ("algebra", "nests", "online", "staging")
+_PHASES: tuple[Phase, ...] = ("algebra", "packing", "nests", "online", "staging")
 
 
 def explore(graph: Graph, rules: RuleSet, limits: Limits = LIMITS) -> tuple[Space, SearchReport]:
@@ -58,6 +58,8 @@ def explore(graph: Graph, rules: RuleSet, limits: Limits = LIMITS) -> tuple[Spac
         engine.execute(encode(terms))
     with search.phase("algebra"):
         search.run(engine, "algebra", analysis=vocabulary.ANALYSIS, share=0.5)
+    with search.phase("packing"):
+        search.run(engine, "packing")
     with search.phase("decode"):
         found = decode(engine, terms)
         engine.execute(facts.facts(found.classes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang_eq.errors import RuleError
-from ilang_eq.rewrites import algebra, online, schedule
+from ilang_eq.rewrites import algebra, online, packing, schedule
 from ilang_eq.rewrites.combinator_laws import COMBINATOR_LAWS, COMBINATOR_LAWS_DUPLICATING
 from ilang_eq.rewrites.combinator_wiring import WIRING
 from ilang_eq.rewrites.rules import RuleSet
@@ -12,19 +12,21 @@ _ALGEBRA = algebra.EXACT + algebra.REASSOCIATING
 _SCHEDULE = schedule.NESTS + schedule.STAGING
 _ONLINE = online.FORMS + online.REPAIRS
 
-default = RuleSet("default", _ALGEBRA + _SCHEDULE + _ONLINE)
-"""What ``optimize`` uses: the exact and reassociating algebra, split and interchange, staging, online reductions."""
+default = RuleSet("default", _ALGEBRA + packing.PACKING + _SCHEDULE + _ONLINE)
+"""What ``optimize`` uses: the exact and reassociating algebra, packing, split and interchange, staging, online
+reductions."""
 
 _SETS = {
     rules.name: rules
     for rules in (
         default,
         RuleSet("none", ()),
-        RuleSet("all", _ALGEBRA + algebra.RISKY + _SCHEDULE + _ONLINE),
+        RuleSet("all", _ALGEBRA + algebra.RISKY + packing.PACKING + _SCHEDULE + _ONLINE),
         RuleSet("algebra", _ALGEBRA),
         RuleSet("exact", algebra.EXACT),
         RuleSet("reassociating", algebra.REASSOCIATING),
         RuleSet("risky", algebra.RISKY),
+        RuleSet("packing", packing.PACKING),
         RuleSet("schedule", _SCHEDULE),
         RuleSet("online", _ONLINE),
         COMBINATOR_LAWS,

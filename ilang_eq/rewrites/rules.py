@@ -22,7 +22,7 @@ Tier = Literal["exact", "reassociating", "risky"]
 * ``risky``: equal over the reals, but it may overflow or lose digits
 """
 
-Phase = Literal["combinators", "algebra", "nests", "online", "staging"]
+Phase = Literal["combinators", "algebra", "packing", "nests", "online", "staging"]
 """When a rule runs: the egglog ruleset it belongs to."""
 
 TIERS: tuple[Tier, ...] = get_args(Tier)

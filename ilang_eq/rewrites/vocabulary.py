@@ -2,7 +2,7 @@
 
 A ``Term`` is what a class of the e-graph holds; its constructors mirror ``space.ENode``:
 
-    (Read input dims)  (Num value)  (Un op x)  (Bin op x y)  (Red op axes x)  (View x source dims)
+    (Read input dims)  (Packed input dims)  (Num value)  (Un op x)  (Bin op x y)  (Red op axes x)  (View x source dims)
 
 ``Axes`` is a set of axis numbers, ``Dims`` a list of them. ``(axes t)`` is the set of t's axes: the merge of two
 values that differ panics, so a rule that changes a value's axes cannot go unnoticed.
@@ -13,7 +13,7 @@ from __future__ import annotations
 ANALYSIS = "analysis"
 """The ruleset that keeps ``axes`` and the demand marks up to date; saturated around every step of the algebra."""
 
-NODE_TABLES = ("Read", "Num", "Un", "Bin", "Red", "View")
+NODE_TABLES = ("Read", "Packed", "Num", "Un", "Bin", "Red", "View")
 """The constructors of terms: their rows are the e-nodes."""
 
 COMMUTATIVE = frozenset(("add", "mul", "max", "min"))
@@ -24,6 +24,7 @@ DECLARATIONS = """
 (sort Dims (Vec i64))
 (sort Term)
 (constructor Read (i64 Dims) Term)
+(constructor Packed (i64 Dims) Term)
 (constructor Num (f64) Term)
 (constructor Un (String Term) Term)
 (constructor Bin (String Term Term) Term)

@@ -26,7 +26,7 @@ print(hashlib.sha256(repr(space_of(chained([ATTENTION] * 2))).encode()).hexdiges
 def test_the_report_says_what_happened() -> None:
     report = report_of(ATTENTION)
     assert list(report.seconds) == [
-        "load egglog", "encode", "algebra", "decode", "nests", "online", "staging", "read back",
+        "load egglog", "encode", "algebra", "packing", "decode", "nests", "online", "staging", "read back",
     ]  # fmt: skip
     assert report.stop_reason == "saturated"
     assert list(report.rules) == [rule.name for rule in default]

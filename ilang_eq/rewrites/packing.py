@@ -1,0 +1,24 @@
+"""Packing: arguments of sums of products may be read from a copy, in a layout that suits the loops.
+
+A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It has
+a constructor of its own, ``(Packed input dims)``, that products read beside ``(Read input dims)``. Extraction lays a copy
+out and stages it like any other expression; on a CPU that is the packing of a matrix product (Goto).
+"""
+
+from __future__ import annotations
+
+from ilang_eq.rewrites.rules import Rule
+
+PACKING = (
+    Rule(
+        "pack",
+        "Σ_J a·b → Σ_J a·copy(b), for an argument b that is read again for every step of some axis of a",
+        "packing",
+        """
+        (rule ((= t (Red "add" j m)) (= m (Bin "mul" a b)) (= b (Read n d)) (= x (axes b)) (!= x (axes m)))
+              ((set (axes (Packed n d)) x) (union m (Bin "mul" a (Packed n d)))))
+        (rule ((= t (Red "add" j m)) (= m (Bin "mul" a b)) (= a (Read n d)) (= x (axes a)) (!= x (axes m)))
+              ((set (axes (Packed n d)) x) (union m (Bin "mul" (Packed n d) b))))
+        """,
+    ),
+)
