@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ilang_eq.backends import checked_target
 from ilang_eq.errors import ILangError, OptionError
@@ -15,6 +16,10 @@ from ilang_eq.lang.unscheduled import unscheduled
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
 from ilang_eq.optimized import Optimized, Report, Schedule
+from ilang_eq.rewrites.rules import RuleSet
+
+if TYPE_CHECKING:
+    from ilang_eq.extract.machine import Machine
 
 NOMINAL_EXTENT = 1024
 """What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
@@ -30,7 +35,7 @@ class _Options:
     threads: int
     effort: str
     budget_s: float | None
-    rules: object
+    rules: RuleSet | str
     seed: int
 
 
@@ -42,7 +47,7 @@ def optimize(
     threads: int | None = None,
     effort: str = "model",
     budget_s: float | None = None,
-    rules: object = "default",
+    rules: RuleSet | str = "default",
     seed: int = 0,
 ) -> Optimized:
     """Search equal computations and legal schedules of ``component`` for the fastest.
@@ -106,7 +111,7 @@ def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tu
 
 
 def _judge(
-    components: Sequence[Component], options: _Options, machine: object
+    components: Sequence[Component], options: _Options, machine: Machine
 ) -> tuple[list[Schedule], list[tuple[str, str]]]:
     """Cost each component by the full model on its loop IR. One that cannot be lowered is reported, not raised."""
     from ilang_eq.extract.full_model import program_cost
@@ -132,7 +137,7 @@ def _checked(
     threads: int | None,
     effort: str,
     budget_s: float | None,
-    rules: object,
+    rules: RuleSet | str,
     seed: int,
 ) -> _Options:
     from ilang_eq.c.kernel import checked_threads

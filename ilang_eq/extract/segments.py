@@ -111,15 +111,15 @@ def _without_copies(space: Space) -> Space:
     """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
 
     def copies(c: ClassId) -> bool:
-        return all(
-            isinstance(n, Apply) and len(n.operands) == 1 and _is_argument(space, n) for n in space.classes[c].nodes
-        )
+        return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
 
     return _restricted(space, lambda c, n: n == 0 or not any(copies(x) for x in _operands(space.classes[c].nodes[n])))
 
 
-def _is_argument(space: Space, copy: Apply) -> bool:
-    return OPS[copy.op].unary_form == "copy" and isinstance(space.classes[copy.operands[0]].nodes[0], Read)
+def _copies_argument(space: Space, node: Apply) -> bool:
+    if len(node.operands) > 1 or OPS[node.op].unary_form != "copy":
+        return False
+    return isinstance(space.classes[node.operands[0]].nodes[0], Read)
 
 
 def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:

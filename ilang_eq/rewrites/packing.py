@@ -1,8 +1,8 @@
 """Packing: arguments of sums of products may be read from a copy, in a layout that suits the loops.
 
-A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It has
-a constructor of its own, ``(Packed input dims)``, that products read beside ``(Read input dims)``. Extraction lays a copy
-out and stages it like any other expression; on a CPU that is the packing of a matrix product (Goto).
+A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It
+has a constructor of its own, ``(Packed input dims)``, that products read beside ``(Read input dims)``. Extraction lays
+a copy out and stages it like any other expression; on a CPU that is the packing of a matrix product (Goto).
 """
 
 from __future__ import annotations
