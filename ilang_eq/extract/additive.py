@@ -18,7 +18,7 @@ import numpy as np
 
 from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.assemble import Schedule
-from ilang_eq.extract.domains import Domain, Row, grow, written_last
+from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Row, grow, written_last
 from ilang_eq.extract.elimination import Choice, Table
 from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
@@ -244,7 +244,7 @@ def _reads(of: _Of, sites: Numbers, found: Mapping[_Found, Numbers]) -> Iterator
             yield _Reads(of, key, rows, of.places[rows], producers[columns])
 
 
-def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveModel:
+def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Breadth = BREADTHS[0]) -> AdditiveModel:
     """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared."""
 
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
@@ -256,7 +256,7 @@ def build(structure: Structure, processor: Processor, knobs: Knobs) -> AdditiveM
                 demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
         return cost.time(demand), sized.share
 
-    domains = grow(structure, estimate)
+    domains = grow(structure, estimate, breadth)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
     alive = _supported(domains, sites)
     kept = {c: tuple(s for s, keep in zip(domain, alive[c], strict=True) if keep) for c, domain in domains.items()}

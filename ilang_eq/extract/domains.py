@@ -7,7 +7,7 @@ nobody else: of these only the cheapest at each tile choice are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -30,13 +30,30 @@ _PERMUTED = 3
 """Output axes of which each may be the innermost; of more, only the last."""
 
 
-def grow(structure: Structure, estimate: Estimate) -> dict[ClassId, Domain]:
+@dataclass(frozen=True, slots=True)
+class Breadth:
+    """How many states stand for those with one interface.
+
+    Args:
+        robust: also the state that is cheapest by and large, not only the one that is cheapest at its best tiles?
+        layouts: the best state of every layout, not only of one?
+    """
+
+    robust: bool
+    layouts: bool
+
+
+BREADTHS = (Breadth(True, True), Breadth(False, True), Breadth(False, False))
+"""From thorough to thin: the next for a space that is too wide for elimination."""
+
+
+def grow(structure: Structure, estimate: Estimate, breadth: Breadth) -> dict[ClassId, Domain]:
     """A domain for every class."""
     untied: dict[ClassId, list[State]] = {}
     for c in reversed(structure.classes):
         readers = [s for r in dict.fromkeys(f.root.of for f in structure.hosts[c]) for s in untied[r]]
         hosts = [s for s in readers if c in structure.reads(s.fusion)]
-        untied[c] = [s for f in structure.fusions(c) for s in _of_fusion(structure, f, hosts, estimate)]
+        untied[c] = [s for f in structure.fusions(c) for s in _of_fusion(structure, f, hosts, estimate, breadth)]
     offers: dict[ClassId, _Offers] = {}
     domains: dict[ClassId, Domain] = {}
     for c in structure.classes:
@@ -69,7 +86,9 @@ def candidate_orders(structure: Structure, variant: Variant) -> tuple[Order, ...
     return tuple(found) or (reduced,)
 
 
-def _of_fusion(structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate) -> Iterator[State]:
+def _of_fusion(
+    structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate, breadth: Breadth
+) -> Iterator[State]:
     """The states of one fusion that stand for all of theirs; ``hosts`` are the states that read its class."""
     rows = tuple(product(_nests(structure, fusion), candidate_orders(structure, fusion.root)))
     if not rows:
@@ -79,12 +98,12 @@ def _of_fusion(structure: Structure, fusion: Fusion, hosts: list[State], estimat
     groups: dict[Hashable, list[State]] = {}
     for state in (*_materialised(structure, fusion, rows), *_staged(structure, fusion, rows, hosts)):
         shared = max(state.site, structure.shared_depths.get((fusion, state.nest), 0))
-        last = written_last(structure, fusion.root, state.order)
+        last = written_last(structure, fusion.root, state.order) if breadth.layouts else None
         groups.setdefault((state.nest[:shared], state.site, shared and state.serial, last), []).append(state)
     for group in groups.values():
         at = [index[state.nest, state.order] for state in group]
         serial = np.array([state.serial for state in group])[:, None]
-        yield from (group[n] for n in _cheapest(work[at] * np.where(serial, 1.0, share[at])))
+        yield from (group[n] for n in _cheapest(work[at] * np.where(serial, 1.0, share[at]), breadth))
 
 
 def _nests(structure: Structure, fusion: Fusion) -> list[Nest]:
@@ -98,11 +117,11 @@ def _nests(structure: Structure, fusion: Fusion) -> list[Nest]:
     return kept if any(kept) else list(nests)
 
 
-def _cheapest(time: Costs) -> list[int]:
-    """The row that is cheapest at its best tiles, and the one that is cheapest by and large."""
+def _cheapest(time: Costs, breadth: Breadth) -> list[int]:
+    """The rows kept of some with one interface."""
     best = int(np.argmin(time.min(axis=1)))
     robust = int(np.argmin((time / time.min(axis=0)).mean(axis=1)))
-    return sorted({best, robust})
+    return sorted({best, robust}) if breadth.robust else [best]
 
 
 def _materialised(structure: Structure, fusion: Fusion, rows: Iterable[Row]) -> list[State]:

@@ -299,6 +299,7 @@ class Fusions:
         """The classes that a fusion reads under other names: views are of what is materialised."""
         return frozenset(x.of for x in self.sources(fusion) if isinstance(x, Computed) and x.renamed is not None)
 
+
 def producers_first(roots: Iterable[ClassId], below: Callable[[ClassId], list[ClassId]]) -> tuple[ClassId, ...]:
     """The classes that ``roots`` reach, producers before readers."""
     found: dict[ClassId, None] = {}

@@ -17,7 +17,8 @@ import numpy as np
 
 from ilang_eq.extract.additive import AdditiveModel, build
 from ilang_eq.extract.assemble import assemble
-from ilang_eq.extract.elimination import Choice, best_k, eliminate
+from ilang_eq.extract.domains import BREADTHS, Breadth
+from ilang_eq.extract.elimination import Choice, TooWide, best_k, eliminate
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.structure import Structure
@@ -74,12 +75,26 @@ def propose(
         seed: of the random starts.
 
     Raises:
-        TooWide: the space is too entangled for elimination.
+        TooWide: the space is too entangled for elimination, however thin its domains.
     """
     structure = Structure(space)
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
     starts = _starts(structure, sizes, seed)
-    model = build(structure, Processor(machine, threads), _knobs(sizes, starts))
+
+    def searched(breadth: Breadth) -> list[Candidate]:
+        model = build(structure, Processor(machine, threads), _knobs(sizes, starts), breadth)
+        return _best(model, sizes, starts, k)
+
+    for breadth in BREADTHS[:-1]:
+        try:
+            return searched(breadth)
+        except TooWide:
+            continue
+    return searched(BREADTHS[-1])
+
+
+def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles], k: int) -> list[Candidate]:
+    """The ``k`` best candidates of a model. Raises TooWide."""
     points = _refined(model, sizes, starts)
     knobs = _knobs(sizes, points)
     found: dict[Graph, Candidate] = {}
@@ -146,9 +161,7 @@ def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Til
     return points
 
 
-def _descended(
-    model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles
-) -> tuple[Tiles, float]:
+def _descended(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> tuple[Tiles, float]:
     """The best tiles for the structure ``choice``, and its cost: a few axes at a time, in all combinations."""
     alone = model.only(model.needed(choice))
     used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}

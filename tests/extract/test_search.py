@@ -6,8 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from ilang_eq.extract import elimination
+from ilang_eq.extract.additive import build
+from ilang_eq.extract.elimination import TooWide, eliminate
 from ilang_eq.extract.machine import load
+from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.search import Candidate, propose
+from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lower import lower
@@ -151,3 +156,23 @@ def test_any_extents_will_do(rows: int, width: int) -> None:
     for make in (spaces.softmax, spaces.log_sum_exp, spaces.shared_exponential):
         for candidate in propose(make(), {(0, 0): rows, (0, 1): width}, MACHINE, 2, 3):
             check(lower(candidate.graph))
+
+
+def test_a_space_too_wide_is_searched_with_thinner_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    widest = 100_000
+    model = build(
+        Structure(spaces.attention()),
+        Processor(MACHINE, 2),
+        Knobs(dict.fromkeys(range(4), 64), {a: np.array([8.0]) for a in range(4)}),
+    )
+    monkeypatch.setattr(elimination, "WIDEST", widest)
+    with pytest.raises(TooWide):
+        eliminate(model.sizes, model.tables(Knobs(dict.fromkeys(range(4), 64), {})), 1)
+    thin = propose(spaces.attention(), ATTENTION, MACHINE, 2, 1)
+    assert summarise(lower(thin[0].graph)).kernels == 1
+
+
+def test_a_space_too_wide_at_any_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elimination, "WIDEST", 10)
+    with pytest.raises(TooWide):
+        propose(spaces.attention(), ATTENTION, MACHINE, 2, 1)
