@@ -117,9 +117,12 @@ def _without_copies(space: Space) -> Space:
 
 
 def _copies_argument(space: Space, node: Apply) -> bool:
-    if len(node.operands) > 1 or OPS[node.op].unary_form != "copy":
-        return False
-    return isinstance(space.classes[node.operands[0]].nodes[0], Read)
+    match node.operands:
+        case (source,):
+            copied = OPS[node.op].unary_form == "copy"
+            return copied and isinstance(space.classes[source].nodes[0], Read)
+        case _:
+            return False
 
 
 def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:
