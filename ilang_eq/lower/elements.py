@@ -31,19 +31,19 @@ def elements(instance: Instance, block: Block, extents: Sequence[Extent]) -> Ele
     positions: dict[str, Parts] = {}
     fresh: list[For] = []
     for axis, extent in zip(instance.expr.output, extents, strict=True):
-        parts: Parts = []
-        for loop in instance.loops[axis]:
+        factors = instance.expr.factors[axis]
+        parts: dict[int, tuple[str, NestLoop | None]] = {}
+        for level, loop in enumerate(instance.loops[axis]):
             if loop is not None and block.inside(loop):
-                parts.append((loop.variable, loop))
+                parts[level] = (loop.variable, loop)
         for level in _levels_to_open(instance.loops[axis], block):
-            factors = instance.expr.factors[axis]
             whole = level == -1
             name = _fresh(axis, taken)
             step = 1 if whole else split_step(factors, level)
             limit = _limit(factors, len(parts) if whole else level)
-            fresh.append(For(name, extent, step, limit, tuple(variable for variable, _ in parts), ()))
-            parts.append((name, None))
-        positions[axis] = parts
+            fresh.append(For(name, extent, step, limit, tuple(variable for variable, _ in parts.values()), ()))
+            parts[len(factors) if whole else level] = (name, None)
+        positions[axis] = [parts[level] for level in sorted(parts)]
     return Elements(positions, tuple(fresh))
 
 
