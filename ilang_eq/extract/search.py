@@ -22,6 +22,7 @@ from ilang_eq.extract.elimination import Choice, TooWide, best_k, eliminate
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.structure import Structure
+from ilang_eq.extract.thinning import thinned
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, Space
 
@@ -82,8 +83,9 @@ def propose(
     starts = _starts(structure, sizes, seed)
 
     def searched(breadth: Breadth) -> list[Candidate]:
-        model = build(structure, Processor(machine, threads), _knobs(sizes, starts), breadth)
-        return _best(model, sizes, starts, k)
+        knobs = _knobs(sizes, starts)
+        model = build(structure, Processor(machine, threads), knobs, breadth)
+        return _best(thinned(model, model.tables(knobs)), sizes, starts, k)
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -116,8 +118,11 @@ def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice
 def _plan(model: AdditiveModel, choice: Choice) -> Hashable:
     """What is fused and staged where: choices alike in this differ in loops that nothing shares."""
     schedule = model.schedule(choice)
-    shared = {c: max([0, *(site for (r, _), site in schedule.sites.items() if r == c)]) for c in schedule.states}
-    placed = [(c, s.fusion, s.nest[: max(s.site, shared[c])], s.site) for c, s in schedule.states.items()]
+    shared = dict.fromkeys(schedule.states, 0)
+    for pair, site in schedule.sites.items():
+        for c in pair:
+            shared[c] = max(shared[c], site)
+    placed = [(c, state.fusion, state.nest[: shared[c]]) for c, state in schedule.states.items()]
     return tuple(sorted(placed)), tuple(sorted(schedule.sites.items()))
 
 

@@ -1,0 +1,80 @@
+"""Leaves out states that another one beats whatever the neighbours do: dead-end elimination, as for side chains.
+
+A state is beaten if its readers cannot tell it from another that costs no more together with any operands it could
+have, at every tile choice looked at (Goldstein's criterion, Biophysical Journal 66, 1994). What one class alone reads
+counts as a part of that class: the best of it is chosen first. So no optimum is lost at these tile choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ilang_eq.extract.additive import AdditiveModel
+from ilang_eq.extract.elimination import Table
+from ilang_eq.extract.rows import Costs
+from ilang_eq.rewrites.space import ClassId
+
+Edges = dict[tuple[ClassId, ClassId], Costs]
+
+
+def thinned(model: AdditiveModel, tables: Sequence[Table]) -> AdditiveModel:
+    """``model`` without the states that are beaten at every grid point of ``tables``, which are its own."""
+    classes = model.structure.classes
+    alone = {classes[t.scope[0]]: t.values for t in tables if len(t.scope) == 1}
+    edges: Edges = {(classes[t.scope[0]], classes[t.scope[1]]): t.values for t in tables if len(t.scope) == 2}
+    readers = {c: [r for r, x in edges if x == c] for c in classes}
+    kept: dict[ClassId, list[int]] = {}
+    for c in classes:
+        operands = [x for r, x in edges if r == c]
+        private = [x for x in operands if readers[x] == [c] and x not in model.structure.layouts]
+        for x in private:
+            alone[c] = alone[c] + np.min(edges[c, x] + alone[x][None], axis=1)
+        shared = [edges[c, x] for x in operands if x not in private]
+        kept[c] = _unbeaten(alone[c], [edges[r, c] for r in readers[c]], shared)
+        alone[c] = alone[c][kept[c]]
+        for r in readers[c]:
+            edges[r, c] = edges[r, c][:, kept[c]]
+        for x in operands:
+            edges[c, x] = edges[c, x][kept[c]]
+    return _restricted(model, kept)
+
+
+def _unbeaten(alone: Costs, above: Sequence[Costs], below: Sequence[Costs]) -> list[int]:
+    """The states of a class that no other beats.
+
+    Args:
+        alone: (states, G): the costs of each by itself.
+        above: (reader's states, states, G): what each reader pays for each.
+        below: (states, operand's states, G): what each pays for each operand.
+    """
+    looks: dict[bytes, list[int]] = {}
+    for n in range(len(alone)):
+        looks.setdefault(b"".join(table[:, n].tobytes() for table in above), []).append(n)
+    found: list[int] = []
+    for alike in looks.values():
+        left = sorted(alike, key=lambda n: (float(alone[n].sum()), n))
+        while left:
+            best, *others = left
+            found.append(best)
+            left = [n for n in others if not _beats(best, n, alone, below)]
+    return sorted(found)
+
+
+def _beats(a: int, b: int, alone: Costs, below: Sequence[Costs]) -> bool:
+    """Whether state ``a`` costs no more than ``b``, whatever the operands that ``b`` can have."""
+    margin = alone[b] - alone[a]
+    for table in below:
+        possible = np.isfinite(table[b])
+        if np.isinf(table[a][possible]).any():
+            return False
+        more = np.where(possible, table[b], 0.0) - np.where(possible, table[a], 0.0)
+        margin = margin + np.min(np.where(possible, more, np.inf), axis=0, initial=np.inf)
+    return bool((margin >= 0).all())
+
+
+def _restricted(model: AdditiveModel, kept: Mapping[ClassId, list[int]]) -> AdditiveModel:
+    domains = {c: tuple(model.domains[c][n] for n in states) for c, states in kept.items()}
+    sites = {(r, x): where[np.ix_(kept[r], kept[x])] for (r, x), where in model.sites.items()}
+    return AdditiveModel(model.structure, model.processor, domains, sites)
