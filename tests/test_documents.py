@@ -3,12 +3,14 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "papers_notes").glob("*.md"))
-DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md"]
+DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
 MENTIONED = re.compile(r"`((?:ilang_eq|tests|benchmarks|papers_notes)/[\w./]*)`")
 
 
@@ -42,3 +44,14 @@ def test_imports_point_one_way(folder: str) -> None:
         for node in ast.parse(module.read_text()).body:
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ilang_eq."):
                 assert node.module.split(".")[1] in ALLOWED[folder] | {folder}, f"{module.name}: {node.module}"
+
+
+def test_the_readme_runs() -> None:
+    """The Python block of the README, on arrays smaller than it optimises for."""
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    rng = np.random.default_rng(0)
+    names: dict[str, Any] = {name: rng.standard_normal((48, 8), dtype=np.float32) for name in "qkv"}
+    exec(block, names)
+    q, k, v = names["q"], names["k"], names["v"]
+    weights = np.exp(q @ k.T)
+    np.testing.assert_allclose(names["out"], weights / weights.sum(1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
