@@ -26,10 +26,3 @@ def test_states_that_are_beaten_go() -> None:
     thin = thinned(model, model.tables(knobs(model.structure.space, 1.0, 2.0)))
     assert sum(thin.sizes) < sum(model.sizes)
     assert all(set(thin.domains[c]) <= set(domain) for c, domain in model.domains.items())
-
-
-def test_thinning_again_changes_nothing() -> None:
-    model = model_of(spaces.softmax)
-    at = knobs(model.structure.space, 1.0, 2.0)
-    once = thinned(model, model.tables(at))
-    assert thinned(once, once.tables(at)).domains == once.domains
