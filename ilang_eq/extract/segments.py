@@ -17,6 +17,7 @@ from ilang_eq.extract.elimination import TooWide
 from ilang_eq.extract.search import Candidate
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
 from ilang_eq.lang.ops import OPS
+from ilang_eq.rewrites.decode import is_computed, operands
 from ilang_eq.rewrites.space import (
     Apply,
     AxisId,
@@ -113,7 +114,7 @@ def _without_copies(space: Space) -> Space:
     def copies(c: ClassId) -> bool:
         return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
 
-    return _restricted(space, lambda c, n: n == 0 or not any(copies(x) for x in _operands(space.classes[c].nodes[n])))
+    return _restricted(space, lambda c, n: n == 0 or not any(copies(x) for x in operands(space.classes[c].nodes[n])))
 
 
 def _copies_argument(space: Space, node: Apply) -> bool:
@@ -174,7 +175,7 @@ def _without_bypass(space: Space, cut: ClassId) -> Space:
             for c, eclass in space.classes.items()
             if c not in inside
             for n, node in enumerate(eclass.nodes)
-            if hidden & set(_operands(node))
+            if hidden & set(operands(node))
         }
         if not lost:
             return space
@@ -220,23 +221,11 @@ def _cone(space: Space, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[Cla
 
 
 def _computed(space: Space, classes: Iterable[ClassId]) -> list[ClassId]:
-    return [c for c in sorted(classes) if any(isinstance(n, Apply | Reduce) for n in space.classes[c].nodes)]
+    return [c for c in sorted(classes) if is_computed(space.classes[c])]
 
 
 def _operands_of(space: Space, c: ClassId) -> set[ClassId]:
-    return {operand for node in space.classes[c].nodes for operand in _operands(node)}
-
-
-def _operands(node: ENode) -> tuple[ClassId, ...]:
-    match node:
-        case Apply(_, operands):
-            return operands
-        case Reduce(_, _, operand) | View(operand, _, _):
-            return (operand,)
-        case Read() | Number():
-            return ()
-        case _:
-            assert_never(node)
+    return {operand for node in space.classes[c].nodes for operand in operands(node)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,53 @@
+"""Large components in pieces: where they are cut, and that the pieces compute the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ilang_eq import Component, I, i, optimize
+from ilang_eq.extract.segments import split
+from ilang_eq.lang.wiring import wire
+from ilang_eq.rewrites import default
+from ilang_eq.rewrites.explore import explore
+
+SCORES = i("ik*jk~ijk") >> i("+ijk~ij")
+SOFTMAX = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+ATTENTION = SCORES >> SOFTMAX >> i("ij*jk~ikj") >> i("+ikj~ik")
+
+
+def test_blocks_are_cut_between_and_equal_blocks_are_equal() -> None:
+    space, _ = explore(wire(ATTENTION >> ATTENTION >> ATTENTION), default)
+    pieces = split(space, [64 if dim else 1024 for _, dim in space.extents], 14)
+    assert len(pieces) == 3
+    assert pieces[1].space == pieces[2].space
+    assert [piece.result is None for piece in pieces] == [False, False, True]
+
+
+def test_what_fits_is_not_cut() -> None:
+    space, _ = explore(wire(ATTENTION), default)
+    (whole,) = split(space, [64] * len(space.extents), 14)
+    assert whole.space.classes == space.classes
+
+
+@pytest.mark.parametrize("blocks", [2, 3])
+def test_stacked_attention_stores_no_scores_and_is_right(blocks: int) -> None:
+    component: Component = ATTENTION
+    for _ in range(blocks - 1):
+        component = component >> ATTENTION
+    shapes = [(1024, 64)] * (1 + 2 * blocks)
+    best = optimize(component, shapes, threads=2)
+    assert not any(dims.count(1024) > 1 for dims in best.plan(shapes).buffers)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((n, 8), dtype=np.float32) for n in (5, *[7] * 2 * blocks)]
+    np.testing.assert_allclose(best(*arrays), component.interpret(*arrays), rtol=1e-3, atol=1e-4)
+
+
+def test_a_long_chain_of_pointwise_expressions() -> None:
+    chain: Component = i("0.5*ij~ij")
+    for n in range(39):
+        chain = chain >> (i("ij+0.25~ij") if n % 2 else i("ij*0.75~ij"))
+    best = optimize(chain, [(512, 512)], threads=1)
+    assert best.plan().kernels <= 4
+    x = np.random.default_rng(0).standard_normal((9, 17), dtype=np.float32)
+    np.testing.assert_allclose(best(x), chain.interpret(x), rtol=1e-4, atol=1e-5)
