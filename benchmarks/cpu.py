@@ -9,6 +9,7 @@ peers wherever they can.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -147,8 +148,7 @@ def run(workload: Workload, threads: int, rounds: int) -> dict[str, Any]:
         "numpy": lambda: workload.numpy(*arrays),
     }
     if importlib.util.find_spec("torch"):
-        import torch
-
+        torch = importlib.import_module("torch")
         torch.set_num_threads(threads)
         tensors = [torch.from_numpy(a) for a in arrays]
         for name, peer in workload.torch(torch).items():
