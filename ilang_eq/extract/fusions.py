@@ -75,9 +75,10 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Fusions:
-    """A space's nodes."""
+    """A space's nodes, without the fusions that are ``excluded``."""
 
     space: Space
+    excluded: frozenset[Fusion] = frozenset()
 
     @cached_property
     def layouts(self) -> dict[ClassId, tuple[AxisId, ...]]:
@@ -232,7 +233,8 @@ class Fusions:
     def fusions(self, c: ClassId) -> tuple[Fusion, ...]:
         """The ways to compute a class."""
         if c not in self._fusions:
-            self._fusions[c] = tuple(f for v in self._variants[c] for f in self._grown(v))
+            grown = (f for v in self._variants[c] for f in self._grown(v))
+            self._fusions[c] = tuple(f for f in grown if f not in self.excluded)
         return self._fusions[c]
 
     def _grown(self, root: Variant) -> list[Fusion]:

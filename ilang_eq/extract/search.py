@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 
+from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build
 from ilang_eq.extract.assemble import assemble
 from ilang_eq.extract.domains import BREADTHS, Breadth
@@ -78,8 +79,8 @@ def propose(
     Raises:
         TooWide: the space is too entangled for elimination, however thin its domains.
     """
-    structure = Structure(space)
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
+    structure = without_absurd(Structure(space), sizes, machine)
     starts = _starts(structure, sizes, seed)
 
     def searched(breadth: Breadth) -> list[Candidate]:

@@ -208,3 +208,20 @@ def gram() -> Space:
         4: (Reduce("add", (2,), 3),),
     }
     return make_space(nodes, [(4, (0, 1))], ((0, 0), (0, 0), (0, 1)))
+
+
+def product_of_two_matrices_and_a_vector() -> Space:
+    """(A·B)·v or A·(B·v): Σ_j (Σ_k a_ik·b_kj)·v_j, or Σ_k a_ik·Σ_j b_kj·v_j."""
+    nodes: dict[ClassId, tuple[ENode, ...]] = {
+        0: (Read(0, (0, 2)),),
+        1: (Read(1, (2, 1)),),
+        2: (Read(2, (1,)),),
+        3: (Apply("mul", (0, 1)),),
+        4: (Reduce("add", (2,), 3),),
+        5: (Apply("mul", (4, 2)),),
+        6: (Apply("mul", (1, 2)),),
+        7: (Reduce("add", (1,), 6),),
+        8: (Apply("mul", (0, 7)),),
+        9: (Reduce("add", (1,), 5), Reduce("add", (2,), 8)),
+    }
+    return make_space(nodes, [(9, (0,))], ((0, 0), (1, 1), (0, 1)))
