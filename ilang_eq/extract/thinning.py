@@ -1,8 +1,9 @@
 """Leaves out states that another one beats whatever the neighbours do: dead-end elimination, as for side chains.
 
 A state is beaten if its readers cannot tell it from another that costs no more together with any operands it could
-have, at every tile choice looked at (Goldstein's criterion, Biophysical Journal 66, 1994). What one class alone reads
-counts as a part of that class: the best of it is chosen first. So no optimum is lost at these tile choices.
+have, at every tile choice looked at (Goldstein's criterion, Biophysical Journal 66, 1994). What one class alone reads,
+with all that it needs, counts as a part of that class: the best of it is chosen first. So no optimum is lost at these
+tile choices.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ def thinned(model: AdditiveModel, tables: Sequence[Table]) -> AdditiveModel:
     edges: Edges = {(classes[t.scope[0]], classes[t.scope[1]]): t.values for t in tables if len(t.scope) == 2}
     readers = {c: [r for r, x in edges if x == c] for c in classes}
     kept: dict[ClassId, list[int]] = {}
+    closed: set[ClassId] = set()
     for c in classes:
         operands = [x for r, x in edges if r == c]
-        private = [x for x in operands if readers[x] == [c] and x not in model.structure.layouts]
+        private = [x for x in operands if x in closed and readers[x] == [c] and x not in model.structure.layouts]
         for x in private:
             alone[c] = alone[c] + np.min(edges[c, x] + alone[x][None], axis=1)
-        shared = [edges[c, x] for x in operands if x not in private]
-        kept[c] = _unbeaten(alone[c], [edges[r, c] for r in readers[c]], shared)
+        if len(private) == len(operands):
+            closed.add(c)
+        others = [edges[c, x] for x in operands if x not in private]
+        kept[c] = _unbeaten(alone[c], [edges[r, c] for r in readers[c]], others)
         alone[c] = alone[c][kept[c]]
         for r in readers[c]:
             edges[r, c] = edges[r, c][:, kept[c]]

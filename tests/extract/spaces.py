@@ -225,3 +225,18 @@ def product_of_two_matrices_and_a_vector() -> Space:
         9: (Reduce("add", (1,), 5), Reduce("add", (2,), 8)),
     }
     return make_space(nodes, [(9, (0,))], ((0, 0), (1, 1), (0, 1)))
+
+
+def scaled_product() -> Space:
+    """Σ_k (x_ik / s_i)·w_kj, or (Σ_k x_ik·w_kj) / s_i, with s_i = Σ_k x_ik."""
+    nodes: dict[ClassId, tuple[ENode, ...]] = {
+        0: (Read(0, (0, 2)),),
+        1: (Read(1, (2, 1)),),
+        2: (Reduce("add", (2,), 0),),
+        3: (Apply("div", (0, 2)),),
+        4: (Apply("mul", (3, 1)),),
+        5: (Apply("mul", (0, 1)),),
+        6: (Reduce("add", (2,), 5),),
+        7: (Reduce("add", (2,), 4), Apply("div", (6, 2))),
+    }
+    return make_space(nodes, [(7, (0, 1))], ((0, 0), (1, 1), (0, 1)), [(Variant(7, 0), 2, "divisor")])

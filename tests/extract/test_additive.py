@@ -33,6 +33,7 @@ SMALL = (
     spaces.scaled_sum,
     spaces.shared_exponential,
     spaces.gram,
+    spaces.scaled_product,
 )
 
 
