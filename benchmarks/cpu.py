@@ -2,8 +2,8 @@
 
     python benchmarks/cpu.py [--threads N] [--rounds N] [name ...]
 
-PyTorch is optional. Every result is checked against float64 first. Ours writes into a reused ``out=``, and so do the
-peers wherever they can.
+PyTorch is optional. The error of every result against float64 is printed. Ours writes into a reused ``out=``; the peers
+allocate their outputs.
 """
 
 from __future__ import annotations
