@@ -34,7 +34,8 @@ def without_absurd(structure: Structure, sizes: Mapping[AxisId, int], machine: M
             chains[f] = times[f] + max((least[x] for x in structure.reads(f)), default=0.0)
         least[c] = min(chains[f] for f in structure.fusions(c))
     limit = _ABSURD * sum(times[best[c]] for c in _used(structure, best))
-    return Structure(structure.space, frozenset(f for f, time in chains.items() if time > limit))
+    excluded = frozenset(f for f, time in chains.items() if time > limit)
+    return Structure(structure.space, structure.scope, excluded)
 
 
 def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:

@@ -19,12 +19,15 @@ import numpy as np
 from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Row, grow, written_last
-from ilang_eq.extract.elimination import Choice, Table
+from ilang_eq.extract.elimination import Choice, Table, TooWide
 from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
 from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
+
+_MOST_STATES = 1500
+"""States of all classes together; spaces with more have never been narrow enough."""
 
 _EAGER = ("max-shift", "scale")
 """Repairs that follow the statistic step by step; the others are made once."""
@@ -245,7 +248,11 @@ def _reads(of: _Of, sites: Numbers, found: Mapping[_Found, Numbers]) -> Iterator
 
 
 def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Breadth = BREADTHS[0]) -> AdditiveModel:
-    """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared."""
+    """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared.
+
+    Raises:
+        TooWide: there are far too many states for elimination.
+    """
 
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
         sized = Rows(structure.loops(fusion.root), rows).at(knobs, processor)
@@ -257,6 +264,9 @@ def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Bre
         return cost.time(demand), sized.share
 
     domains = grow(structure, estimate, breadth)
+    states = sum(map(len, domains.values()))
+    if states > _MOST_STATES:
+        raise TooWide(f"there are {states} ways to compute one class or another", expected=f"at most {_MOST_STATES}")
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
     alive = _supported(domains, sites)
     kept = {c: tuple(s for s, keep in zip(domain, alive[c], strict=True) if keep) for c, domain in domains.items()}

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ilang_eq.extract.fusions import Fusion
+from ilang_eq.extract.fusions import Fusion, Scope
 from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
 from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
@@ -32,18 +32,28 @@ _PERMUTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Breadth:
-    """How many states stand for those with one interface.
+    """How much of a space goes into a model.
 
     Args:
-        robust: also the state that is cheapest by and large, not only the one that is cheapest at its best tiles?
-        layouts: the best state of every layout, not only of one?
+        scope: which nodes.
+        robust: of the states with one interface, also that which is cheapest by and large, or only that which is
+            cheapest at its best tiles?
+        layouts: a state for every layout, or only for one?
     """
 
+    scope: Scope
     robust: bool
     layouts: bool
 
 
-BREADTHS = (Breadth(True, True), Breadth(False, True), Breadth(False, False))
+BREADTHS = (
+    Breadth(Scope(), robust=True, layouts=True),
+    Breadth(Scope(), robust=False, layouts=True),
+    Breadth(Scope(fusions=2), robust=False, layouts=True),
+    Breadth(Scope(fusions=1), robust=False, layouts=True),
+    Breadth(Scope(fusions=1, alternatives=False), robust=False, layouts=True),
+    Breadth(Scope(fusions=1, alternatives=False), robust=False, layouts=False),
+)
 """From thorough to thin: the next for a space that is too wide for elimination."""
 
 

@@ -16,9 +16,6 @@ from typing import assert_never
 from ilang_eq.lang.graph import Input
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Number, Read, Reduce, Space, Variant, View
 
-_FUSIONS = 12
-"""Fusions looked at of each variant."""
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -73,11 +70,25 @@ class Fusion:
         return (self.root, *self.inlined)
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of a space is looked at.
+
+    Args:
+        fusions: the most fusions of each variant.
+        alternatives: other ways to compute a class than the component's own?
+    """
+
+    fusions: int = 12
+    alternatives: bool = True
+
+
 @dataclass(frozen=True)
 class Fusions:
-    """A space's nodes, without the fusions that are ``excluded``."""
+    """A space's nodes, as far as ``scope`` goes, without the fusions that are ``excluded``."""
 
     space: Space
+    scope: Scope = Scope()
     excluded: frozenset[Fusion] = frozenset()
 
     @cached_property
@@ -116,10 +127,11 @@ class Fusions:
 
     @cached_property
     def _variants(self) -> dict[ClassId, tuple[Variant, ...]]:
-        return {
-            c: tuple(Variant(c, n) for n, node in enumerate(found.nodes) if isinstance(node, Apply | Reduce))
-            for c, found in self.space.classes.items()
+        found = {
+            c: tuple(Variant(c, n) for n, node in enumerate(eclass.nodes) if isinstance(node, Apply | Reduce))
+            for c, eclass in self.space.classes.items()
         }
+        return found if self.scope.alternatives else {c: variants[:1] for c, variants in found.items()}
 
     @cached_property
     def _operands(self) -> dict[Variant, tuple[Operand, ...]]:
@@ -238,11 +250,11 @@ class Fusions:
         return self._fusions[c]
 
     def _grown(self, root: Variant) -> list[Fusion]:
-        """The fusions of ``root``: those that inline the most and the least first, at most ``_FUSIONS``."""
+        """The fusions of ``root``: first that which inlines the least, then the most, and so on inwards."""
         found: list[Fusion] = []
         stack: list[tuple[Fusion, frozenset[ClassId]]] = [(Fusion(root), frozenset())]
-        while stack and len(found) < _FUSIONS:
-            fusion, left = stack.pop(-1 if len(found) % 2 == 0 else 0)
+        while stack and len(found) < self.scope.fusions:
+            fusion, left = stack.pop(0 if len(found) % 2 == 0 else -1)
             undecided = [x for x in self.reads(fusion) if x not in left]
             if not undecided:
                 found.append(fusion)

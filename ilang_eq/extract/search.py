@@ -80,10 +80,10 @@ def propose(
         TooWide: the space is too entangled for elimination, however thin its domains.
     """
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
-    structure = without_absurd(Structure(space), sizes, machine)
-    starts = _starts(structure, sizes, seed)
 
     def searched(breadth: Breadth) -> list[Candidate]:
+        structure = without_absurd(Structure(space, breadth.scope), sizes, machine)
+        starts = _starts(structure, sizes, seed)
         knobs = _knobs(sizes, starts)
         model = build(structure, Processor(machine, threads), knobs, breadth)
         return _best(thinned(model, model.tables(knobs)), sizes, starts, k)
