@@ -19,15 +19,12 @@ import numpy as np
 from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Row, grow, written_last
-from ilang_eq.extract.elimination import Choice, Table, TooWide
+from ilang_eq.extract.elimination import Choice, Table
 from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
 from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
-
-_MOST_STATES = 1500
-"""States of all classes together; spaces with more have never been narrow enough."""
 
 _EAGER = ("max-shift", "scale")
 """Repairs that follow the statistic step by step; the others are made once."""
@@ -264,9 +261,6 @@ def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Bre
         return cost.time(demand), sized.share
 
     domains = grow(structure, estimate, breadth)
-    states = sum(map(len, domains.values()))
-    if states > _MOST_STATES:
-        raise TooWide(f"there are {states} ways to compute one class or another", expected=f"at most {_MOST_STATES}")
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
     alive = _supported(domains, sites)
     kept = {c: tuple(s for s, keep in zip(domain, alive[c], strict=True) if keep) for c, domain in domains.items()}

@@ -6,13 +6,14 @@ nobody else: of these only the cheapest at each tile choice are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ilang_eq.extract.elimination import TooWide
 from ilang_eq.extract.fusions import Fusion, Scope
 from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
 from ilang_eq.extract.structure import Structure
@@ -25,6 +26,9 @@ Estimate = Callable[[Fusion, tuple[Row, ...]], tuple[Costs, Costs]]
 
 Domain = tuple[State | None, ...]
 """The states of a class; None, if it is there, means that the class is not computed."""
+
+_MOST_STATES = 1500
+"""States of all classes together; spaces with more have never been narrow enough."""
 
 _PERMUTED = 3
 """Output axes of which each may be the innermost; of more, only the last."""
@@ -58,21 +62,33 @@ BREADTHS = (
 
 
 def grow(structure: Structure, estimate: Estimate, breadth: Breadth) -> dict[ClassId, Domain]:
-    """A domain for every class."""
+    """A domain for every class.
+
+    Raises:
+        TooWide: there are far too many states for elimination.
+    """
     untied: dict[ClassId, list[State]] = {}
     for c in reversed(structure.classes):
         readers = [s for r in dict.fromkeys(f.root.of for f in structure.hosts[c]) for s in untied[r]]
         hosts = [s for s in readers if c in structure.reads(s.fusion)]
         untied[c] = [s for f in structure.fusions(c) for s in _of_fusion(structure, f, hosts, estimate, breadth)]
+        _check_count(untied.values())
     offers: dict[ClassId, _Offers] = {}
     domains: dict[ClassId, Domain] = {}
     for c in structure.classes:
         ordered = {replace(state, order=()): None for state in untied[c]}
         owed = {state: _owed(structure, state, offers) for state in ordered}
         states = [replace(s, ties=ties) for s in untied[c] for ties in owed[replace(s, order=())]]
+        _check_count((*domains.values(), states))
         offers[c] = _Offers(structure, states)
         domains[c] = tuple(states) if c in structure.layouts else (None, *states)
     return domains
+
+
+def _check_count(domains: Iterable[Sequence[State | None]]) -> None:
+    states = sum(map(len, domains))
+    if states > _MOST_STATES:
+        raise TooWide(f"there are at least {states} ways to compute one class or another", expected=f"{_MOST_STATES}")
 
 
 def written_last(structure: Structure, variant: Variant, order: Order) -> AxisId | None:

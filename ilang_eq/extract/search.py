@@ -30,7 +30,7 @@ from ilang_eq.rewrites.space import AxisId, Space
 TILES = (1, 4, 8, 16, 32, 64, 128, 256)
 """Tile sizes considered for every axis, as far as they are below its extent."""
 
-_FULL_PRODUCT = 256
+_FULL_PRODUCT = 64
 """Combinations of tile sizes that one elimination answers."""
 
 _STARTS = 2
