@@ -4,7 +4,8 @@ The rules, all of them (design: predictable, never heuristic):
   1. A digit stands inside the loops before it. Its *site* is the body of the innermost of these in the merged nest;
      with none before it, the block around the reader's outermost loop.
   2. Above the site, a producer shares every loop that means the same: output axes by position in the reader's
-     pattern, reduced axes by what they run over. Shared axes must be split alike and keep their relative order.
+     pattern, reduced axes by what they run over. Shared loops must take the same steps and keep their relative order;
+     an axis shared from its outermost part inwards may be split as one likes below the site.
   3. A producer staged twice at one site, or already complete there, is computed once.
   4. Producers staged at one site whose first own loops mean the same and are split alike run in one loop, unless one
      needs the other's finished result. They share further loops only around what both stage further inside.
@@ -252,15 +253,16 @@ def _align(nest: KernelNest, reader: Instance, operand: int, site: Block) -> Fus
     for axis, mine in zip(producer.output, read.operand.axes, strict=True):
         above = _parts_above(reader, mine, around)
         if above and not taken.intersection(above.values()):
-            _require_alike(nest, reader, operand, producer.factors[axis], reader.expr.factors[mine], axis)
+            _require_alike(nest, reader, operand, producer.factors[axis], reader.expr.factors[mine], axis, set(above))
             fused |= {(axis, level): loop for level, loop in above.items()}
             taken.update(above.values())
     for axis in producer.reduced:
         rider = _meant(nest, read.source.node, axis, around - taken)
         if rider is not None:
             instance, theirs = rider
-            _require_alike(nest, reader, operand, producer.factors[axis], instance.expr.factors[theirs], axis)
             above = _parts_above(instance, theirs, around)
+            factors = instance.expr.factors[theirs]
+            _require_alike(nest, reader, operand, producer.factors[axis], factors, axis, set(above))
             fused |= {(axis, level): loop for level, loop in above.items()}
             taken.update(above.values())
     _require_order(nest, reader, operand, producer, fused)
@@ -284,9 +286,15 @@ def _meant(nest: KernelNest, node: int, axis: str, loops: Iterable[NestLoop]) ->
 
 
 def _require_alike(
-    nest: KernelNest, reader: Instance, operand: int, mine: tuple[int, ...], theirs: tuple[int, ...], axis: str
+    nest: KernelNest,
+    reader: Instance,
+    operand: int,
+    mine: tuple[int, ...],
+    theirs: tuple[int, ...],
+    axis: str,
+    levels: set[int],
 ) -> None:
-    if mine != theirs:
+    if not _alike(mine, theirs, levels):
         raise StagingError(
             f"operand {operand} is staged inside a loop over its axis {axis}, which is split "
             f"{_split_text(mine)} there but {_split_text(theirs)} here",
@@ -294,6 +302,14 @@ def _require_alike(
             reader.node,
             operand,
         )
+
+
+def _alike(mine: tuple[int, ...], theirs: tuple[int, ...], levels: set[int]) -> bool:
+    """Whether the loops of ``levels`` mean the same on an axis split by either's factors."""
+    if mine == theirs:
+        return True
+    outermost = levels == set(range(len(levels))) and len(levels) <= min(len(mine), len(theirs))
+    return outermost and all(split_step(mine, level) == split_step(theirs, level) for level in levels)
 
 
 def _split_text(factors: tuple[int, ...]) -> str:
