@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.c.dependence import independent, innermost, reductions
 from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Simd, Versions
 from ilang_eq.c.registers import full_fact, register_tile
-from ilang_eq.c.walk import code, mentions, updates, walk
+from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Declare, For, Kernel, Statement
+from ilang_eq.lower.walk import code, mentions, updates, walk
 
 
 @dataclass(frozen=True, slots=True)

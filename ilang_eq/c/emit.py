@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang_eq.c.kernels import KernelText, kernel_text
-from ilang_eq.c.layout import extent_name, extents_in, floats_text, size_text
+from ilang_eq.c.layout import floats_text
 from ilang_eq.c.preamble import HEADERS, preamble
 from ilang_eq.c.vectors import Used, indented
-from ilang_eq.c.walk import buffers_of
-from ilang_eq.lower.ir import Buffer, Extent, Program
+from ilang_eq.lower.addresses import extent_name, size_text
+from ilang_eq.lower.interface import call_extents, written_outputs
+from ilang_eq.lower.ir import Buffer, Program
+from ilang_eq.lower.walk import buffers_of
 
 ENTRY = """\
 int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *extents, float *workspace,
@@ -34,18 +36,6 @@ def emit(program: Program) -> str:
     entry = "\n\n".join([_workspace(program, kernels), _run(program, kernels)])
     body = "\n\n".join([*(function for kernel in kernels for function in kernel.functions), entry])
     return "\n".join([_title(program), HEADERS, preamble(used, body), body]) + "\n"
-
-
-def call_extents(program: Program) -> tuple[Extent, ...]:
-    """The extents that the entry points take, sorted."""
-    statements = [statement for kernel in program.kernels for statement in kernel.body]
-    return extents_in(program.buffers, statements)
-
-
-def written_outputs(program: Program) -> tuple[int, ...]:
-    """The positions of the outputs that the kernels write; the others repeat one of these, or an input."""
-    first = {name: position for position, name in reversed(tuple(enumerate(program.outputs)))}
-    return tuple(p for p, name in enumerate(program.outputs) if first[name] == p and name not in program.inputs)
 
 
 def _title(program: Program) -> str:

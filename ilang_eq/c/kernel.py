@@ -8,16 +8,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
 from ilang_eq.c.arrays import FLOAT32, Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
 from ilang_eq.c.build import build
-from ilang_eq.c.emit import call_extents, emit, written_outputs
+from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
 from ilang_eq.errors import ArrayError, BuildError, OptionError
-from ilang_eq.lower.ir import CeilDiv, Extent, Program, Size
+from ilang_eq.lower.interface import call_extents, output_shapes, written_outputs
+from ilang_eq.lower.ir import Program
 
 _ALIGNMENT = 64
 _MOST_SIGNATURES = 256
@@ -26,27 +27,27 @@ _MOST_SIGNATURES = 256
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What one combination of input shapes leads to. ``quick``: a call needs no more than pointers."""
+    """What one combination of input shapes leads to.
+
+    ``address`` is of ``call``, and 0 where a call needs more than pointers; ``kept`` is the memory it points to.
+    """
 
     extents: ctypes.Array[ctypes.c_int64]
     outputs: tuple[tuple[int, ...], ...]
     workspace: int
-    quick: bool
+    address: int
+    kept: tuple[object, ...]
 
 
-class _Frame(threading.local):
-    """What each thread keeps between calls: pointer arrays, and the workspace."""
+class _Workspace(threading.local):
+    """What each thread keeps between calls."""
 
-    def __init__(self, inputs: int, outputs: int) -> None:
-        self.inputs = (ctypes.c_void_p * inputs)()
-        self.outputs = (ctypes.c_void_p * outputs)()
+    def __init__(self) -> None:
         self.memory: Floats = np.empty(0, dtype=np.float32)
         self.aligned = 0
 
-    def workspace(self, floats: int) -> int | None:
-        """The address of at least ``floats`` floats, aligned; None for none."""
-        if floats == 0:
-            return None
+    def address(self, floats: int) -> int:
+        """The address of at least ``floats`` floats, aligned."""
         if self.memory.size < floats + _ALIGNMENT // 4:
             self.memory = np.empty(floats + _ALIGNMENT // 4, dtype=np.float32)
             self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % _ALIGNMENT
@@ -73,7 +74,8 @@ class CKernel:
         self._buffers = {buffer.name: buffer for buffer in program.buffers}
         self._written = written_outputs(program)
         self._signatures: dict[tuple[tuple[int, ...], ...], _Signature] = {}
-        self._frame = _Frame(len(program.inputs), len(program.outputs))
+        self._last: _Signature | None = None
+        self._workspace = _Workspace()
 
     @cached_property
     def source(self) -> str:
@@ -104,44 +106,29 @@ class CKernel:
             ArrayError: arrays of the wrong number, type or shape, or an ``out`` that cannot be written.
             BuildError: at the first call, if the kernel cannot be compiled.
         """
-        results = self._quick(arrays, out)
+        signature = self._last
+        results = None if signature is None else self._quick(signature, arrays, out)
         if results is None:
             results = self._careful(arrays, out)
-        return results[0] if len(results) == 1 else tuple(results)
+        return results[0] if len(results) == 1 else results
 
-    def _quick(self, arrays: tuple[Any, ...], out: Any) -> Sequence[Array] | None:
-        """A call with plain arrays of shapes seen before; None if ``_careful`` must look at it."""
-        for array in arrays:
-            if type(array) is not np.ndarray or array.dtype is not FLOAT32 or not array.flags.carray:
-                return None
-        signature = self._signatures.get(tuple([array.shape for array in arrays]))
-        if signature is None or not signature.quick:
-            return None
-        addresses = [_address(array) for array in arrays]
+    def _quick(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
+        """A call with plain arrays of the shapes of ``signature``; None, with nothing run, if they are not."""
         if out is None:
-            results = [np.empty(shape, FLOAT32) for shape in signature.outputs]
-            into = [_address(result) for result in results]
+            results = tuple([np.empty(shape, FLOAT32) for shape in signature.outputs])
         else:
-            results = [out] if type(out) is np.ndarray else out
-            if type(results) not in (list, tuple) or len(results) != len(signature.outputs):
-                return None
-            for result, shape in zip(results, signature.outputs, strict=True):
-                if type(result) is not np.ndarray or result.dtype is not FLOAT32 or not result.flags.carray:
-                    return None
-                if result.shape != shape:
-                    return None
-            into = [_address(result) for result in results]
-            if (type(out) is not np.ndarray) != (len(into) > 1) or _overlapping(arrays, addresses, results, into):
-                return None
-        self._enter(addresses, into, signature)
-        return results
+            results = (out,) if len(signature.outputs) == 1 else out
+        workspace = self._workspace.address(signature.workspace) if signature.workspace else 0
+        code = _enter(arrays, results, signature.address, workspace, threads_now(self.threads))
+        assert code <= 0, f"the kernel refused its arguments with code {code}"
+        return None if code == NOT_QUICK else results
 
     def _careful(self, arrays: tuple[Any, ...], out: Any) -> Sequence[Array]:
         """Any call: everything is checked, converted where that is allowed, and run."""
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
         shapes = tuple(array.shape for array in inputs)
-        outputs = self._output_shapes(shapes)
+        outputs = output_shapes(self.program, shapes)
         if out is None:
             results = [empty(shape, as_torch) for shape in outputs]
         else:
@@ -160,23 +147,6 @@ class CKernel:
             )
         return [as_floats(array, f"input {k}", rank) for k, (array, rank) in enumerate(zip(arrays, ranks, strict=True))]
 
-    def _output_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        """The outputs' shapes. Raises ArrayError for input extents that disagree."""
-        for (k, d), *others in self.program.ties:
-            for other, dim in others:
-                if shapes[other][dim] != shapes[k][d]:
-                    raise ArrayError(
-                        f"input {other} has {shapes[other][dim]} elements along dimension {dim}, "
-                        f"but input {k} has {shapes[k][d]} along dimension {d}",
-                        expected="equal extents",
-                    )
-        return tuple(self._output_shape(name, shapes) for name in self.program.outputs)
-
-    def _output_shape(self, name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-        if name in self.program.inputs:
-            return shapes[self.program.inputs.index(name)]
-        return tuple(_number(size, shapes) for size in self._buffers[name].dims)
-
     def _signature(self, shapes: tuple[tuple[int, ...], ...]) -> _Signature:
         """What ``shapes``, which agree, lead to; worked out once. Builds the library."""
         known = self._signatures.get(shapes)
@@ -184,7 +154,7 @@ class CKernel:
             return known
         numbers = [shapes[e.input][e.dim] for e in call_extents(self.program)]
         extents = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        outputs = self._output_shapes(shapes)
+        outputs = output_shapes(self.program, shapes)
         workspace = self._library.workspace(extents, self.threads) if self._written else 0
         if workspace < 0:
             raise ArrayError(
@@ -229,18 +199,6 @@ def checked_threads(threads: int | None) -> int:
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise OptionError(f"threads is {threads!r}", expected="a whole number from 1, or None for all there are")
     return threads
-
-
-def _number(size: Size, shapes: Sequence[tuple[int, ...]]) -> int:
-    match size:
-        case int():
-            return size
-        case Extent(k, d):
-            return shapes[k][d]
-        case CeilDiv(Extent(k, d), divisor):
-            return -(-shapes[k][d] // divisor)
-        case other:
-            assert_never(other)
 
 
 def _address(array: Any) -> int:

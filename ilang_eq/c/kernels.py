@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ilang_eq.c.binding import bind
-from ilang_eq.c.dependence import innermost
-from ilang_eq.c.layout import Layout, extent_name, extents_in, floats_text, kernel_layout
+from ilang_eq.c.layout import Layout, floats_text, kernel_layout
 from ilang_eq.c.nodes import Loop, Parallel, Simd
 from ilang_eq.c.statements import Statements, bound_text, step_text
 from ilang_eq.c.vectors import Used, indented
-from ilang_eq.c.walk import buffers_of, declared_in
+from ilang_eq.lower.addresses import extent_name, extents_in
+from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
+from ilang_eq.lower.walk import buffers_of, declared_in
 
 ELEMENT_GRAIN = 4096
 """The fewest elements of an element-wise loop that are worth a thread's while."""

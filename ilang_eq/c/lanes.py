@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang_eq.c.scalar import LIBRARY, Call, Infix, Truth, operands, spell
-from ilang_eq.c.walk import declared_in, loads, places, stride, updates
 from ilang_eq.lower.ir import Apply, Assign, Constant, For, Load, Scalar
+from ilang_eq.lower.scalar import LIBRARY, Call, Infix, Truth, operands, spell
+from ilang_eq.lower.walk import declared_in, loads, places, stride, updates
 
 WIDTHS = (16, 8, 4)
 """The vector types of generated code: each has that many lanes, or as many as the machine has if that is less."""

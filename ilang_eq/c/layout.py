@@ -7,14 +7,14 @@ parallel loop, *shared* otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Literal as Choice
 from typing import assert_never
 
-from ilang_eq.c.walk import buffers_of, declared_in, extents_of, walk
-from ilang_eq.lower.ir import Buffer, CeilDiv, Declare, Extent, For, Index, Kernel, Load, Program, Size, Statement
+from ilang_eq.lower.addresses import constant_size, flat_index, index_text, size_text
+from ilang_eq.lower.ir import Buffer, Declare, For, Kernel, Load, Program, Size
+from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
 STACK_FLOATS = 16384
 """The most floats one kernel keeps on a thread's stack (64 KiB)."""
@@ -95,53 +95,6 @@ def parallel_loops(kernel: Kernel) -> Iterator[For]:
     return (s for s in kernel.body if isinstance(s, For) and s.parallel)
 
 
-def constant_size(buffer: Buffer) -> int | None:
-    """The elements of ``buffer``; None if they depend on an extent."""
-    sizes = [size for size in buffer.dims if isinstance(size, int)]
-    return prod(sizes) if len(sizes) == len(buffer.dims) else None
-
-
-def extent_name(extent: Extent) -> str:
-    """The C parameter that holds ``extent``."""
-    return f"in{extent.input}_{extent.dim}"
-
-
-def size_text(size: Size) -> str:
-    """``size`` as a C expression that needs no parentheses in a product."""
-    match size:
-        case int():
-            return str(size)
-        case Extent():
-            return extent_name(size)
-        case CeilDiv(extent, divisor):
-            return f"ceil_div({extent_name(extent)}, {divisor})"
-        case other:
-            assert_never(other)
-
-
-def index_text(index: Index) -> str:
-    """``index`` as a C expression."""
-    total = " + ".join(index.variables) or "0"
-    if index.divisor == 1:
-        return total
-    return f"({total}) / {index.divisor}" if len(index.variables) > 1 else f"{total} / {index.divisor}"
-
-
-def flat_index(indices: Sequence[str], dims: Sequence[Size]) -> str:
-    """The row-major offset of ``indices`` in ``dims``."""
-    offset = ""
-    for index, size in zip(indices, dims, strict=True):
-        if not offset:
-            offset = index
-        else:
-            offset = f"{_grouped(offset)} * {size_text(size)} + {index}"
-    return offset or "0"
-
-
-def _grouped(text: str) -> str:
-    return f"({text})" if " " in text else text
-
-
 def array_text(name: str, dims: Sequence[Size]) -> str:
     """The declaration of a stack array."""
     return f"float {name}" + "".join(f"[{size_text(size)}]" for size in dims) + " __attribute__((aligned(64)));"
@@ -150,10 +103,3 @@ def array_text(name: str, dims: Sequence[Size]) -> str:
 def floats_text(buffer: Buffer) -> str:
     """The padded number of floats of a slice of the workspace."""
     return f"padded({' * '.join(size_text(size) for size in buffer.dims) or '1'})"
-
-
-def extents_in(buffers: Iterable[Buffer], statements: Sequence[Statement]) -> tuple[Extent, ...]:
-    """Every extent that bounds a loop of ``statements`` or a dimension of ``buffers``; sorted."""
-    dims = [size for buffer in buffers for size in buffer.dims]
-    found = {size if isinstance(size, Extent) else size.extent for size in dims if not isinstance(size, int)}
-    return tuple(sorted(found | set(extents_of(statements)), key=lambda extent: (extent.input, extent.dim)))

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest
-from ilang_eq.c.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
 from ilang_eq.lang.ops import OPS
+from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
+from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""

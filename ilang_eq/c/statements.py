@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from ilang_eq.c.lanes import WIDTHS
-from ilang_eq.c.layout import Layout, array_text, extent_name
+from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
-from ilang_eq.c.scalar import Printer
 from ilang_eq.c.vectors import EXTREMA, Used, indented, nest_lines, unrolled, update_text
+from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
+from ilang_eq.lower.scalar import Printer
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
-from ilang_eq.c.scalar import Call, Printer, combine, number_text, operands, spell
-from ilang_eq.c.walk import stride
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar
+from ilang_eq.lower.scalar import Call, Printer, combine, number_text, operands, spell
+from ilang_eq.lower.walk import stride
 
 EXTREMA = {"max": "larger", "min": "smaller"}
 """The functions that update a running extremum, which is never NaN."""

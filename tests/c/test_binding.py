@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang_eq.c.binding import bind
-from ilang_eq.c.dependence import independent, reductions
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
 from ilang_eq.c.registers import strip_mined
+from ilang_eq.lower.dependence import independent, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Declare, For, Kernel
 from tests.c import programs
 from tests.c.programs import K, M, N, apply, at, loop

@@ -12,8 +12,8 @@ import pytest
 
 from ilang_eq.c.build import build
 from ilang_eq.c.math import FUNCTIONS, with_callees
-from ilang_eq.c.scalar import Printer, as_float32, number_text
 from ilang_eq.lower.ir import Apply, Constant, Load
+from ilang_eq.lower.scalar import Printer, as_float32, number_text
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang_eq.c.walk import code, declared_in, mentions, places, updates, walk
 from ilang_eq.lower.ir import Accumulate, For, Index, Load, Statement
+from ilang_eq.lower.walk import code, declared_in, mentions, places, updates, walk
 
 REDUCTIONS = frozenset({"add", "mul", "max", "min"})
 """The ops whose reductions may be taken apart into lanes and put together again."""

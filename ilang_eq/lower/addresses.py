@@ -1,0 +1,64 @@
+"""Sizes, indices and places of the loop IR as text that C and CUDA C share, and the extents that such text names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import assert_never
+
+from ilang_eq.lower.ir import Buffer, CeilDiv, Extent, Index, Size, Statement
+from ilang_eq.lower.walk import extents_of
+
+
+def constant_size(buffer: Buffer) -> int | None:
+    """The elements of ``buffer``; None if they depend on an extent."""
+    sizes = [size for size in buffer.dims if isinstance(size, int)]
+    return prod(sizes) if len(sizes) == len(buffer.dims) else None
+
+
+def extent_name(extent: Extent) -> str:
+    """The C parameter that holds ``extent``."""
+    return f"in{extent.input}_{extent.dim}"
+
+
+def size_text(size: Size) -> str:
+    """``size`` as a C expression that needs no parentheses in a product."""
+    match size:
+        case int():
+            return str(size)
+        case Extent():
+            return extent_name(size)
+        case CeilDiv(extent, divisor):
+            return f"ceil_div({extent_name(extent)}, {divisor})"
+        case other:
+            assert_never(other)
+
+
+def index_text(index: Index) -> str:
+    """``index`` as a C expression."""
+    total = " + ".join(index.variables) or "0"
+    if index.divisor == 1:
+        return total
+    return f"({total}) / {index.divisor}" if len(index.variables) > 1 else f"{total} / {index.divisor}"
+
+
+def flat_index(indices: Sequence[str], dims: Sequence[Size]) -> str:
+    """The row-major offset of ``indices`` in ``dims``."""
+    offset = ""
+    for index, size in zip(indices, dims, strict=True):
+        if not offset:
+            offset = index
+        else:
+            offset = f"{_grouped(offset)} * {size_text(size)} + {index}"
+    return offset or "0"
+
+
+def _grouped(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+def extents_in(buffers: Iterable[Buffer], statements: Sequence[Statement]) -> tuple[Extent, ...]:
+    """Every extent that bounds a loop of ``statements`` or a dimension of ``buffers``; sorted."""
+    dims = [size for buffer in buffers for size in buffer.dims]
+    found = {size if isinstance(size, Extent) else size.extent for size in dims if not isinstance(size, int)}
+    return tuple(sorted(found | set(extents_of(statements)), key=lambda extent: (extent.input, extent.dim)))
