@@ -1,0 +1,5 @@
+scores = i("ik*jk~ijk") >> i("+ijk~ij") >> i("ij*0.125~ij") >> i("ij+ij~ij")
+tanh = i("ij*2~ij") >> i("^ij~ij") >> i("ij+1~ij") >> i("2/ij~ij") >> i("1-ij~ij")
+softcap = i("ij/20~ij") >> tanh >> i("ij*20~ij")
+softmax = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+scores >> softcap >> softmax >> i("ij*jk~ikj") >> i("+ikj~ik")

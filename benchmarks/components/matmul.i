@@ -1,0 +1,1 @@
+i("ik*kj~ijk") >> i("+ijk~ij")

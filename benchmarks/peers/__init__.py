@@ -1,0 +1,1 @@
+"""The array libraries that kernels are measured against, each with the operations of ``benchmarks.formulas``."""

@@ -1,0 +1,42 @@
+"""The operations of ``benchmarks.formulas`` in NumPy; in float64 they are what every result is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+matmul, exp, log, sqrt, tanh = np.matmul, np.exp, np.log, np.sqrt, np.tanh
+sum, mean, max, min = np.sum, np.mean, np.max, np.min
+expand = np.expand_dims
+
+
+def transposed(x: Array) -> Array:
+    return np.swapaxes(x, -1, -2)
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    e /= np.sum(e, axis=-1, keepdims=True)
+    return e
+
+
+def logsumexp(x: Array) -> Array:
+    top = np.max(x, axis=-1)
+    return np.log(np.sum(np.exp(x - top[..., None]), axis=-1)) + top
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def silu(x: Array) -> Array:
+    return x / (1 + np.exp(-x))
+
+
+def layer_norm(x: Array, gain: Array, shift: Array, epsilon: float) -> Array:
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    deviation = np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + epsilon)
+    return centred / deviation * gain + shift
