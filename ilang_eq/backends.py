@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.ir import Program
 
-TARGETS = {"c": CKernel}
+
+Kernel: TypeAlias = CKernel
+"""What a component compiles to: called with arrays, it has its ``source`` without being built."""
 
 
-def compile_component(component: Component, target: str = "c", threads: int | None = None) -> CKernel:
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A backend: ``make`` gets a program and the threads to use (None for all; a device uses what it has)."""
+
+    name: str
+    make: Callable[[Program, int | None], Kernel]
+
+
+TARGETS = {target.name: target for target in (Target("c", CKernel),)}
+
+
+def compile_component(component: Component, target: str = "c", threads: int | None = None) -> Kernel:
     """Lower ``component`` as it is scheduled and make a kernel of it; it serves any shapes.
 
     Raises:
         OptionError: an unknown target, or fewer than one thread.
         ScheduleError, ShapeError: a component that cannot be lowered.
     """
-    return TARGETS[checked_target(target)](lower(wire(component)), threads)
+    return TARGETS[checked_target(target)].make(lower(wire(component)), threads)
 
 
 def checked_target(target: str) -> str:

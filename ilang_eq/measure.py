@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ilang_eq.c.kernel import CKernel
+from ilang_eq.backends import Kernel
 from ilang_eq.errors import BuildError
 from ilang_eq.optimized import Schedule
 
@@ -55,7 +55,7 @@ def random_inputs(extents: Mapping[tuple[int, int], int], inputs: int, seed: int
     return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
 
 
-def _warm(schedule: Schedule, arrays: Sequence[np.ndarray], threads: int) -> CKernel | None:
+def _warm(schedule: Schedule, arrays: Sequence[np.ndarray], threads: int) -> Kernel | None:
     """The schedule's kernel, built and run once; None where it cannot be built."""
     try:
         kernel = schedule.compile(threads=threads)

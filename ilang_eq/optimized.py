@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ilang_eq.backends import compile_component
-from ilang_eq.c.kernel import CKernel
+from ilang_eq.backends import Kernel, compile_component
 from ilang_eq.lang.component import Component
 from ilang_eq.lower.plan import Plan
 
@@ -36,7 +35,7 @@ class Schedule:
         """Its kernels, buffers and corrections."""
         return self.component.plan(shapes)
 
-    def compile(self, target: str = "c", threads: int | None = None) -> CKernel:
+    def compile(self, target: str = "c", threads: int | None = None) -> Kernel:
         """Its kernel."""
         return compile_component(self.component, target, threads)
 
@@ -92,7 +91,7 @@ class Optimized:
         return self.baseline.cost.seconds
 
     @cached_property
-    def kernel(self) -> CKernel:
+    def kernel(self) -> Kernel:
         """The compiled kernel."""
         return compile_component(self.component, self.target, self.threads)
 

@@ -19,7 +19,7 @@ from ilang_eq.optimized import Optimized, Report, Schedule
 from ilang_eq.rewrites.rules import RuleSet
 
 if TYPE_CHECKING:
-    from ilang_eq.extract.machine import Machine
+    from ilang_eq.extract.models import Models
 
 NOMINAL_EXTENT = 1024
 """What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
@@ -32,6 +32,7 @@ PROPOSALS = 8
 @dataclass(frozen=True, slots=True)
 class _Options:
     extents: dict[tuple[int, int], int]
+    target: str
     threads: int
     effort: str
     budget_s: float | None
@@ -67,9 +68,8 @@ def optimize(
         OptionError, RuleError: an option outside its range.
     """
     started = time.perf_counter()
-    checked_target(target)
     graph = wire(component)
-    options = _checked(graph, shapes, threads, effort, budget_s, rules, seed)
+    options = _checked(graph, shapes, target, threads, effort, budget_s, rules, seed)
     plain = unwire(unscheduled(graph))
     given = component if any(node.expr.splits or node.expr.order for node in graph.nodes) else plain
     schedules, report = _search([given, plain], graph, options)
@@ -87,7 +87,7 @@ def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tu
 
     ``written`` compete too: the component as given, and without a schedule, in canonical axis names.
     """
-    from ilang_eq.extract.machine import detect
+    from ilang_eq.extract.models import MODELS
     from ilang_eq.extract.search import Candidate, propose
     from ilang_eq.extract.segments import propose_in_segments
     from ilang_eq.rewrites import rule_set
@@ -95,26 +95,25 @@ def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tu
     from ilang_eq.rewrites.explore import explore
     from ilang_eq.rewrites.space import Space
 
-    machine = detect()
+    models = MODELS[options.target](options.threads)
     limits = Limits() if options.budget_s is None else Limits(seconds=options.budget_s / 2)
     space, found = explore(unscheduled(graph), rule_set(options.rules), limits)
     proposing = time.perf_counter()
 
     def search(piece: Space, extents: Mapping[tuple[int, int], int]) -> list[Candidate]:
-        return propose(piece, extents, machine, options.threads, PROPOSALS, options.seed)
+        return propose(piece, extents, models.machine, models.threads, PROPOSALS, options.seed)
 
     proposals = propose_in_segments(space, options.extents, PROPOSALS, search)
     judging = time.perf_counter()
-    judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options, machine)
+    judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options.extents, models)
     seconds = {**found.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return judged, Report(seconds, found.nodes, found.facts, found.rules, found.stop_reason, tuple(refused))
 
 
 def _judge(
-    components: Sequence[Component], options: _Options, machine: Machine
+    components: Sequence[Component], extents: dict[tuple[int, int], int], models: Models
 ) -> tuple[list[Schedule], list[tuple[str, str]]]:
     """Cost each component by the full model on its loop IR. One that cannot be lowered is reported, not raised."""
-    from ilang_eq.extract.full_model import program_cost
     from ilang_eq.lower import lower
 
     judged: list[Schedule] = []
@@ -127,13 +126,14 @@ def _judge(
                 raise
             refused.append((str(component), error.message))
             continue
-        judged.append(Schedule(component, program_cost(program, options.extents, machine, options.threads)))
+        judged.append(Schedule(component, models.judge(program, extents)))
     return sorted(judged, key=lambda s: s.cost.seconds), refused
 
 
 def _checked(
     graph: Graph,
     shapes: Sequence[tuple[int, ...]] | None,
+    target: str,
     threads: int | None,
     effort: str,
     budget_s: float | None,
@@ -150,4 +150,4 @@ def _checked(
     if budget_s is not None and not budget_s > 0:
         raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
     extents = inferred.bind([tuple(shape) for shape in shapes])
-    return _Options(extents, checked_threads(threads), effort, budget_s, rules, seed)
+    return _Options(extents, checked_target(target), checked_threads(threads), effort, budget_s, rules, seed)

@@ -25,7 +25,7 @@ from ilang_eq.lang.parser import parse
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ilang_eq.c.kernel import CKernel
+    from ilang_eq.backends import Kernel
     from ilang_eq.lang.ops import Array
     from ilang_eq.lower.plan import Plan
 
@@ -110,7 +110,7 @@ class Component:
 
         return plan_of(self, shapes)
 
-    def compile(self, target: str = "c", threads: int | None = None) -> CKernel:
+    def compile(self, target: str = "c", threads: int | None = None) -> Kernel:
         """A callable kernel for this component as scheduled (``backends.py``)."""
         from ilang_eq.backends import compile_component
 

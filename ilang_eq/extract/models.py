@@ -1,0 +1,35 @@
+"""The cost models of a target: what the search proposes for, and what judges the lowered programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ilang_eq.extract.footprint import Extents
+from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.machine import Machine, detect
+from ilang_eq.lower.ir import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What a search for one target goes by.
+
+    Args:
+        machine: what the additive model proposes schedules for.
+        threads: how many threads run at once on it.
+        judge: the cost of a lowered program at some extents.
+    """
+
+    machine: Machine
+    threads: int
+    judge: Callable[[Program, Extents], Cost]
+
+
+def _on_this_processor(threads: int) -> Models:
+    machine = detect()
+    return Models(machine, threads, lambda program, extents: program_cost(program, extents, machine, threads))
+
+
+MODELS: dict[str, Callable[[int], Models]] = {"c": _on_this_processor}
+"""By target: its models for a number of processor threads."""
