@@ -14,10 +14,11 @@ import numpy as np
 
 from ilang_eq.c.arrays import FLOAT32, Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
 from ilang_eq.c.build import build
+from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
 from ilang_eq.errors import ArrayError, BuildError, OptionError
-from ilang_eq.lower.interface import call_extents, output_shapes, written_outputs
+from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
 
 _ALIGNMENT = 64
@@ -27,16 +28,13 @@ _MOST_SIGNATURES = 256
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What one combination of input shapes leads to.
+    """What one combination of input shapes leads to: the outputs, the floats of workspace, and how to enter quickly."""
 
-    ``address`` is of ``call``, and 0 where a call needs more than pointers; ``kept`` is the memory it points to.
-    """
-
-    extents: ctypes.Array[ctypes.c_int64]
-    outputs: tuple[tuple[int, ...], ...]
+    outputs: Shapes
     workspace: int
+    call: Call
     address: int
-    kept: tuple[object, ...]
+    enter: Enter
 
 
 class _Workspace(threading.local):
@@ -119,11 +117,11 @@ class CKernel:
         else:
             results = (out,) if len(signature.outputs) == 1 else out
         workspace = self._workspace.address(signature.workspace) if signature.workspace else 0
-        code = _enter(arrays, results, signature.address, workspace, threads_now(self.threads))
+        code = signature.enter(arrays, results, signature.address, workspace, threads_now(self.threads))
         assert code <= 0, f"the kernel refused its arguments with code {code}"
         return None if code == NOT_QUICK else results
 
-    def _careful(self, arrays: tuple[Any, ...], out: Any) -> Sequence[Array]:
+    def _careful(self, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...]:
         """Any call: everything is checked, converted where that is allowed, and run."""
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
@@ -136,7 +134,7 @@ class CKernel:
                 raise ArrayError("out is not of the inputs' kind", expected="torch tensors for torch, NumPy for NumPy")
             results = given_outputs(out, outputs, inputs)
         self._run([as_readable(array) for array in inputs], [view for _, view in results], self._signature(shapes))
-        return [array for array, _ in results]
+        return tuple([array for array, _ in results])
 
     def _checked(self, arrays: Sequence[Any]) -> list[Floats]:
         ranks = self.program.ranks
@@ -152,24 +150,27 @@ class CKernel:
         known = self._signatures.get(shapes)
         if known is not None:
             return known
-        numbers = [shapes[e.input][e.dim] for e in call_extents(self.program)]
-        extents = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        extents = [shapes[e.input][e.dim] for e in call_extents(self.program)]
         outputs = output_shapes(self.program, shapes)
-        workspace = self._library.workspace(extents, self.threads) if self._written else 0
+        call = call_of(self._library.run, extents, shapes, outputs)
+        workspace = self._library.workspace(call.extents, self.threads) if self._written else 0
         if workspace < 0:
             raise ArrayError(
                 "the intermediate results for these shapes do not fit in memory", expected="smaller arrays"
             )
-        written = len(self._written) == len(outputs)
-        quick = written and all(0 not in shape for shape in (*shapes, *outputs))
         if len(self._signatures) >= _MOST_SIGNATURES:
             self._signatures.clear()
-        self._signatures[shapes] = _Signature(extents, outputs, workspace, quick)
+        self._signatures[shapes] = _Signature(outputs, workspace, call, ctypes.addressof(call), quick_entry())
         return self._signatures[shapes]
 
     def _run(self, inputs: Sequence[Floats], outputs: Sequence[Floats], signature: _Signature) -> None:
+        """Run the kernels on arrays that have been checked."""
         if self._written:
-            self._enter([a.ctypes.data for a in inputs], [a.ctypes.data for a in outputs], signature)
+            workspace, threads = self._workspace.address(signature.workspace), threads_now(self.threads)
+            code = self._library.run(_pointers(inputs), _pointers(outputs), signature.call.extents, workspace, threads)
+            assert code == 0, f"the kernel refused its arguments with code {code}"
+        if len(self._written) == len(outputs):
+            self._last = signature
         for position, name in enumerate(self.program.outputs):
             if position in self._written:
                 continue
@@ -177,19 +178,6 @@ class CKernel:
                 outputs[position][...] = inputs[self.program.inputs.index(name)]
             else:
                 outputs[position][...] = outputs[self.program.outputs.index(name)]
-
-    def _enter(self, inputs: Sequence[int], outputs: Sequence[int], signature: _Signature) -> None:
-        frame = self._frame
-        frame.inputs[:] = inputs
-        frame.outputs[:] = outputs
-        code = self._library.run(
-            frame.inputs,
-            frame.outputs,
-            signature.extents,
-            frame.workspace(signature.workspace),
-            threads_now(self.threads),
-        )
-        assert code == 0, f"the kernel refused its arguments with code {code}"
 
 
 def checked_threads(threads: int | None) -> int:
@@ -201,20 +189,5 @@ def checked_threads(threads: int | None) -> int:
     return threads
 
 
-def _address(array: Any) -> int:
-    """Where a writable, contiguous, non-empty array begins (several times as fast as ``array.ctypes.data``)."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(array))
-
-
-def _overlapping(
-    inputs: Sequence[Floats], addresses: Sequence[int], outputs: Sequence[Floats], into: Sequence[int]
-) -> bool:
-    """Whether an output shares memory with an input or with another output; all are contiguous."""
-    spans = [(start, start + array.nbytes) for array, start in zip(inputs, addresses, strict=True)]
-    for array, start in zip(outputs, into, strict=True):
-        end = start + array.nbytes
-        for first, last in spans:
-            if start < last and first < end:
-                return True
-        spans.append((start, end))
-    return False
+def _pointers(arrays: Sequence[Floats]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang_eq import i
 from ilang_eq.c.build import build
+from ilang_eq.c.caller import quick_entry
 from ilang_eq.c.kernel import CKernel, checked_threads
 from ilang_eq.errors import ArrayError, OptionError
 from tests.c import programs
@@ -161,6 +164,47 @@ def test_interleaved_memory_is_no_overlap() -> None:
     base = np.zeros((4, 20), dtype=np.float32)
     left, right = base[:, :10], base[0, 10:14].reshape(2, 2)
     np.testing.assert_array_equal(MATMUL(left[:2, :2], ones(2, 2), out=right), np.zeros((2, 2)))
+
+
+def test_plain_arrays_of_known_shapes_take_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = CKernel(programs.softmax(), threads=2)
+    x, many = ones(3, 70), ones(9, 70)
+    want = [kernel(many), kernel(x)]
+    out = ones(3, 70)
+    references = sys.getrefcount(x), sys.getrefcount(out)
+    careful = kernel._careful
+    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    for _ in range(3):
+        np.testing.assert_array_equal(kernel(x), want[1])
+        out[...] = np.nan
+        assert kernel(x, out=out) is out
+        np.testing.assert_array_equal(out, want[1])
+    assert (sys.getrefcount(x), sys.getrefcount(out)) == references
+    monkeypatch.setattr(kernel, "_careful", careful)
+    np.testing.assert_array_equal(kernel(many), want[0])
+
+
+def test_several_outputs_take_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = (i("ij*i~ij") & i("+ij~i")).compile(threads=1)
+    arrays = ones(3, 4), ones(3)
+    want = kernel(*arrays)
+    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    outs = (ones(3, 4), ones(3))
+    for got in (kernel(*arrays), kernel(*arrays, out=outs)):
+        assert isinstance(got, tuple)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+def test_kernels_run_where_there_is_no_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ilang_eq.c.caller.SOURCE", "#error none")
+    quick_entry.cache_clear()
+    try:
+        kernel = CKernel(programs.matmul(2, 8), threads=1)
+        for _ in range(2):
+            np.testing.assert_array_equal(kernel(ones(2, 3), ones(3, 4)), np.full((2, 4), 3.0))
+    finally:
+        quick_entry.cache_clear()
 
 
 def test_a_wrong_call_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
