@@ -1,7 +1,7 @@
 """The workloads: a table of what is computed, at which shapes, by whom.
 
-Every component is a file of 𝚒 text under ``components/``, written as a user would: naively, without a schedule. The same
-computation over another library's operations is in ``formulas.py``, and ``hand_picked.py`` has what an expert would call
+Every component is a file of 𝚒 text under ``components/``, written as a user would: naively, without a schedule. The
+same over another library's operations is in ``formulas.py``, and ``hand_picked.py`` has what an expert would call
 in PyTorch or NumPy instead.
 """
 
