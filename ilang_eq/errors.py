@@ -9,6 +9,7 @@
     ├── ArrayError                arrays a kernel cannot be called with
     ├── RuleError                 an unknown rule or rule set
     ├── OptionError               an option of optimize() or compile() outside its range
+    ├── DatabaseError             results that cannot be read, kept or imported
     └── BuildError                the C compiler is missing or refused a kernel
 
 An error about text carries the source, the offset of the offending character, what was expected there and
@@ -93,6 +94,10 @@ class RuleError(ILangError):
 
 class OptionError(ILangError):
     """An option outside its range."""
+
+
+class DatabaseError(ILangError):
+    """Results that cannot be read, kept or imported."""
 
 
 class BuildError(ILangError):
