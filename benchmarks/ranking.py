@@ -1,7 +1,8 @@
 """Does the cost model rank schedules as the machine does? At least 50 schedules a workload, sampled, timed, judged.
 
-    python -m benchmarks.ranking sample DIR [workload ...]    search, sample and build; one JSON file a workload
-    python -m benchmarks.ranking time DIR [workload ...]      time what was sampled; needs a quiet machine
+    python -m benchmarks.ranking sample DIR [workload ...]    search and sample; one JSON file a workload
+    python -m benchmarks.ranking build DIR [workload ...]     compile what was sampled, two at a time
+    python -m benchmarks.ranking time DIR [workload ...]      time what was built; needs a quiet machine
     python -m benchmarks.ranking judge DIR [workload ...]     judge by the timings; with the model as it is now
 
 ``judge`` predicts anew from each schedule's text and times nothing, so that a change of the model is judged in seconds.
@@ -80,16 +81,20 @@ class Experiment:
 
 
 def sampled(workload: Workload, machine: Machine, threads: int, size: int, seed: int) -> Experiment:
-    """Schedules of ``workload`` to time, built; what does not build is left out."""
+    """Schedules of ``workload`` to time."""
     found = sample(workload, machine, threads, size, seed)
-    with ProcessPoolExecutor(BUILDERS) as pool:
-        built = pool.map(_builds, [c.text for c in found])
-        schedules = tuple(Timed(c.text, c.predicted) for c, good in zip(found, built, strict=True) if good)
+    schedules = tuple(Timed(c.text, c.predicted) for c in found)
     return Experiment(workload.name, workload.ranking_shapes, threads, schedules)
 
 
+def built(experiment: Experiment) -> Experiment:
+    """The experiment without the schedules that do not build; the libraries of the others are then in the cache."""
+    with ProcessPoolExecutor(BUILDERS) as pool:
+        good = list(pool.map(_builds, [s.text for s in experiment.schedules]))
+    return replace(experiment, schedules=tuple(s for s, ok in zip(experiment.schedules, good, strict=True) if ok))
+
+
 def _builds(text: str) -> bool:
-    """Whether a schedule can be built; its library is then in the cache."""
     try:
         build(compile_component(read_component(text)).source)
     except BuildError:
@@ -182,7 +187,7 @@ def _percent(found: Ranking) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["sample", "time", "judge"])
+    parser.add_argument("command", choices=["sample", "build", "time", "judge"])
     parser.add_argument("directory", type=Path)
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
     parser.add_argument("--threads", type=int, default=1)
@@ -202,9 +207,13 @@ def main() -> None:
         path = files[workload.name]
         if options.command == "sample":
             sampled(workload, machine, options.threads, options.size, options.seed).save(path)
-        elif path.exists():
+        elif not path.exists():
+            continue
+        elif options.command == "build":
+            built(Experiment.read(path)).save(path)
+        else:
             timed(Experiment.read(path), workload, options.rounds, options.budget, options.seed).save(path)
-        print(f"{workload.name}: {options.command}d" if path.exists() else f"{workload.name}: not sampled", flush=True)
+        print(f"{workload.name}: {options.command} done", flush=True)
 
 
 if __name__ == "__main__":

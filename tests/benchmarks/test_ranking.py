@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.ranking import Experiment, Timed, judged, sampled, timed
+from benchmarks.ranking import Experiment, Timed, built, judged, sampled, timed
 from benchmarks.sampling import ABSURD, FAVOURITES, Contender, predict, stratified
 from benchmarks.workloads import chosen
 from ilang_eq.extract.machine import load
@@ -48,8 +48,15 @@ def test_an_experiment_from_timing_to_judgement(tmp_path: Path) -> None:
     assert judged(done, MACHINE)[2] == predicted
 
 
+def test_what_does_not_build_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = Experiment("w2-softmax", ((8, 8),), 1, (Timed('i("+ij~i")', 1.0),))
+    assert built(experiment) == experiment
+    monkeypatch.setenv("CC", "/bin/false")
+    assert built(experiment).schedules == ()
+
+
 @pytest.mark.long
-def test_what_is_sampled_is_built_and_differs() -> None:
+def test_what_is_sampled_differs() -> None:
     experiment = sampled(replace(SOFTMAX, ranked=((96, 128),)), MACHINE, threads=1, size=12, seed=0)
     assert len({s.text for s in experiment.schedules}) == len(experiment.schedules) == 12
 
