@@ -74,6 +74,23 @@ def _from_torch(torch: ModuleType, tensor: Any, what: str) -> NDArray[Any]:
     return tensor.detach().numpy()
 
 
+def tensor_views(tensors: object) -> tuple[NDArray[Any], ...] | None:
+    """A tuple of dense torch CPU tensors as NumPy sees them; None if it is anything else, or a gradient is due."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensors, tuple) or not tensors or type(tensors[0]) is np.ndarray:
+        return None
+    recording = torch.is_grad_enabled()
+    views: list[NDArray[Any]] = []
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor) or (tensor.requires_grad and recording):
+            return None
+        try:
+            views.append((tensor.detach() if tensor.requires_grad else tensor).numpy())
+        except (RuntimeError, TypeError):
+            return None
+    return tuple(views)
+
+
 def as_readable(array: Floats) -> Floats:
     """``array`` itself if a kernel can read it in place, else a contiguous copy."""
     flags = array.flags

@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ilang_eq.c.arrays import FLOAT32, Array, Floats, as_floats, as_readable, empty, given_outputs, uses_torch
+from ilang_eq.c.arrays import (
+    FLOAT32,
+    Array,
+    Floats,
+    as_floats,
+    as_readable,
+    empty,
+    given_outputs,
+    tensor_views,
+    uses_torch,
+)
 from ilang_eq.c.build import build
 from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
 from ilang_eq.c.emit import emit
@@ -104,8 +114,13 @@ class CKernel:
             ArrayError: arrays of the wrong number, type or shape, or an ``out`` that cannot be written.
             BuildError: at the first call, if the kernel cannot be compiled.
         """
-        signature = self._last
-        results = None if signature is None else self._quick(signature, arrays, out)
+        results = None
+        if self._last is not None:
+            views = tensor_views(arrays)
+            if views is None:
+                results = self._quick(self._last, arrays, out)
+            else:
+                results = self._quick_tensors(self._last, views, out)
         if results is None:
             results = self._careful(arrays, out)
         return results[0] if len(results) == 1 else results
@@ -116,10 +131,23 @@ class CKernel:
             results = tuple([np.empty(shape, FLOAT32) for shape in signature.outputs])
         else:
             results = (out,) if len(signature.outputs) == 1 else out
+        return results if self._entered(signature, arrays, results) else None
+
+    def _quick_tensors(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
+        """``_quick`` with torch tensors, of which ``arrays`` are views."""
+        if out is None:
+            results, views = zip(*[empty(shape, True) for shape in signature.outputs], strict=True)
+        else:
+            results = (out,) if len(signature.outputs) == 1 else out
+            views = tensor_views(results)
+        return results if self._entered(signature, arrays, views) else None
+
+    def _entered(self, signature: _Signature, arrays: tuple[object, ...], results: object) -> bool:
+        """Whether the kernel has run: ``caller.py`` says when it does not."""
         workspace = self._workspace.address(signature.workspace) if signature.workspace else 0
         code = signature.enter(arrays, results, signature.address, workspace, threads_now(self.threads))
         assert code <= 0, f"the kernel refused its arguments with code {code}"
-        return None if code == NOT_QUICK else results
+        return code != NOT_QUICK
 
     def _careful(self, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...]:
         """Any call: everything is checked, converted where that is allowed, and run."""

@@ -46,8 +46,24 @@ def test_gradients() -> None:
     torch.testing.assert_close(MATMUL(a.detach(), b), (a @ b).detach())
 
 
-def test_torch_refusals() -> None:
+def test_tensors_of_known_shapes_take_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = CKernel(programs.matmul(4, 8), threads=1)
     a, b = tensors()
+    out = torch.empty(5, 7)
+    kernel(a, b)
+    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    torch.testing.assert_close(kernel(a, b), a @ b)
+    assert kernel(2 * a, b, out=out) is out
+    torch.testing.assert_close(out, 2 * a @ b)
+    with torch.no_grad():
+        torch.testing.assert_close(kernel(torch.nn.Parameter(a), b), a @ b)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "after a good call"])
+def test_torch_refusals(again: bool) -> None:
+    a, b = tensors()
+    if again:
+        MATMUL(a, b)
     refused = [
         (lambda: MATMUL(a, b.numpy()), "input 0 is a torch tensor and input 1 a NumPy array"),
         (lambda: MATMUL(a, b.double()), "input 1 has dtype torch.float64"),
@@ -56,6 +72,7 @@ def test_torch_refusals() -> None:
         (lambda: MATMUL(a, b, out=np.empty((5, 7), np.float32)), "not of the inputs' kind"),
         (lambda: MATMUL(a, b, out=torch.empty(7, 5).T), "out is not contiguous"),
         (lambda: MATMUL(a, b, out=torch.empty(5, 7, requires_grad=True)), "out requires a gradient"),
+        (lambda: MATMUL(a.clone().requires_grad_(), b), "input 0 requires a gradient"),
         (lambda: MATMUL(a[:2, :2], b[:2, :2], out=a[3:5, :2].contiguous()[:2]), None),
     ]
     for call, message in refused:
