@@ -97,6 +97,12 @@ def as_readable(array: Floats) -> Floats:
     return array if flags.c_contiguous and flags.aligned else np.array(array, dtype=np.float32, order="C")
 
 
+def contiguous(array: Any, what: str, rank: int | None) -> Array:
+    """``array`` itself if a kernel can read it in place, else a copy of its kind. Raises what ``as_floats`` does."""
+    view = as_floats(array, what, rank)
+    return array.contiguous() if uses_torch((array,)) else as_readable(view)
+
+
 def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
     """A fresh output as the caller sees it, and as NumPy sees the same memory."""
     if as_torch:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ilang_eq.c.library import Library, load, threads_now
 from ilang_eq.errors import ArrayError, BuildError, OptionError
 from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
+
+if TYPE_CHECKING:
+    from ilang_eq.c.prepared import Prepared
 
 _ALIGNMENT = 64
 _MOST_SIGNATURES = 256
@@ -124,6 +127,27 @@ class CKernel:
         if results is None:
             results = self._careful(arrays, out)
         return results[0] if len(results) == 1 else results
+
+    def prepare(self, **constants: Any) -> Prepared:
+        """This kernel for inputs that stay the same, with all that depends on them alone computed, once.
+
+        Whole kernels of the plan are run ahead: copies, transposes and reductions of the constants that the schedule
+        materialises. One that is staged inside a kernel of other inputs is not.
+
+        Args:
+            constants: arrays under the names of inputs: ``in0`` for the first. They are read at every call too, and
+                must not change.
+
+        Returns:
+            A function of the other inputs, in their order. Its results are those of this kernel, bit by bit.
+
+        Raises:
+            OptionError: there is no such input.
+            ArrayError: an array that the kernel cannot be called with.
+        """
+        from ilang_eq.c.prepared import prepared_kernel
+
+        return prepared_kernel(self, constants)
 
     def _quick(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
         """A call with plain arrays of the shapes of ``signature``; None, with nothing run, if they are not."""

@@ -1,0 +1,51 @@
+"""Kernels some of whose inputs stay the same, such as weights: what depends on those alone has been computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ilang_eq.c.arrays import Array, contiguous
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.errors import ArrayError, OptionError
+from ilang_eq.lower.preparation import prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A function of the inputs that were not constant, in their order.
+
+    Attributes:
+        kernel: what runs at each call: a function of those inputs, then ``fixed``.
+        fixed: the constants that are still read, and what was computed from constants.
+    """
+
+    kernel: CKernel
+    fixed: tuple[Array, ...]
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Run on the other inputs. Takes, returns and raises what ``CKernel.__call__`` does."""
+        wanted = len(self.kernel.program.inputs) - len(self.fixed)
+        if len(arrays) != wanted:
+            raise ArrayError(f"{len(arrays)} arrays for a kernel of {wanted} inputs that are not constant")
+        return self.kernel(*arrays, *self.fixed, out=out)
+
+
+def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
+    """``kernel`` for the ``constants``, by the names of its program's inputs."""
+    program, threads = kernel.program, kernel.threads
+    for name in constants:
+        if name not in program.inputs:
+            raise OptionError(f"no input {name!r}", legal=program.inputs)
+    arrays = {
+        k: contiguous(constants[name], name, program.ranks[k])
+        for k, name in enumerate(program.inputs)
+        if name in constants
+    }
+    split = prepare(program, arrays.keys())
+    made: tuple[Array, ...] = ()
+    if split.first.outputs:
+        results = CKernel(split.first, threads)(*(arrays[k] for k in split.constants))
+        made = results if len(split.first.outputs) > 1 else (results,)
+    return Prepared(CKernel(split.rest, threads), (*(arrays[k] for k in split.fixed), *made))
