@@ -9,10 +9,10 @@ from typing import assert_never
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
-from ilang_eq.c.vectors import EXTREMA, Used, indented, nest_lines, unrolled, update_text
+from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
-from ilang_eq.lower.scalar import Printer
+from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 

@@ -9,11 +9,8 @@ from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar
-from ilang_eq.lower.scalar import Call, Printer, combine, number_text, operands, spell
+from ilang_eq.lower.scalar import EXTREMA, Call, Printer, combine, number_text, operands, spell, update_text
 from ilang_eq.lower.walk import stride
-
-EXTREMA = {"max": "larger", "min": "smaller"}
-"""The functions that update a running extremum, which is never NaN."""
 
 
 @dataclass(slots=True)
@@ -186,15 +183,3 @@ def _accumulate(target: Load, op: str, value: Scalar, printer: VectorPrinter) ->
         printer.extras.lifted.add((EXTREMA[op], 2, printer.lanes))
         return f"{where} = {EXTREMA[op]}{printer.lanes}({addend}, {where});"
     return f"{combine(op, where, addend)};"
-
-
-def update_text(where: str, op: str, value: str, used: set[str]) -> str:
-    """``where ⊕= value`` for floats."""
-    if op in EXTREMA:
-        used.add(EXTREMA[op])
-        return f"{where} = {EXTREMA[op]}({value}, {where});"
-    sentence = combine(op, where, value)
-    if sentence is not None:
-        return f"{sentence};"
-    symbol = {"and": "&", "or": "|", "xor": "^"}[op]
-    return f"{where} = ({where} != 0.0f) {symbol} ({value} != 0.0f) ? 1.0f : 0.0f;"

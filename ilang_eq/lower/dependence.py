@@ -18,13 +18,13 @@ def innermost(loop: For) -> bool:
 
 def independent(loop: For) -> bool:
     """Whether no iteration touches what another one writes."""
-    return not _shared(loop)
+    return not shared(loop)
 
 
 def reductions(loop: For) -> tuple[Accumulate, ...] | None:
     """What an innermost loop reduces into; None if its iterations depend on each other in any other way."""
     found: list[Accumulate] = []
-    for name in _shared(loop):
+    for name in shared(loop):
         touching = [place for place in places(loop.body) if place.buffer == name]
         into = [s for s in loop.body if isinstance(s, Accumulate) and s.target.buffer == name]
         if len(touching) != 1 or len(into) != 1 or into[0].op not in REDUCTIONS:
@@ -35,7 +35,7 @@ def reductions(loop: For) -> tuple[Accumulate, ...] | None:
     return tuple(found)
 
 
-def _shared(loop: For) -> tuple[str, ...]:
+def shared(loop: For) -> tuple[str, ...]:
     """The buffers through which iterations may depend on each other."""
     private = set(declared_in(loop.body))
     written = dict.fromkeys(u.target.buffer for u in updates(loop.body) if u.target.buffer not in private)

@@ -20,16 +20,15 @@ LoadText = Callable[[Load], str]
 _INFIX = {"add": ("+", 2), "sub": ("-", 2), "mul": ("*", 3), "div": ("/", 3)}
 _COMPARE = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
-_POWERS = {2.0: "square", 0.5: "root", 3.0: "cube"}
+_POWERS = {2.0: "square", 0.5: "root", 3.0: "cube", 4.0: "fourth"}
 _CALLS = {
     "exp": "exp_of",
     "ln": "ln_of",
-    "pow": "powf",
+    "pow": "pow_of",
+    "log": "log_of",
     "finite_or": "finite_or",
     "shift_factor": "shift_factor",
 }
-LIBRARY = frozenset({"powf"})
-"""Functions of the C library, which need no source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,8 @@ def spell(value: Apply) -> Spelling:
             return _exponential(base, x)
         case "log", (Constant(base), x) if base == math.e:
             return Call("ln_of", (x,))
-        case "log", (base, x):
-            return Infix("/", 3, Apply("ln", (x,)), Apply("ln", (base,)))
+        case "log", (Constant(base), x) if 0.0 < base < math.inf and base != 1.0:
+            return _logarithm(base, x)
         case op, arguments if op in _COMPARE:
             return Truth(_COMPARE[op], arguments, logical=False)
         case op, arguments if op in _LOGIC:
@@ -105,11 +104,16 @@ def _power(base: Scalar, exponent: float, value: Apply) -> Spelling:
         return Call(_POWERS[exponent], (base,))
     if exponent == 1.0:
         return Infix("*", 3, base, Constant(1.0))
-    if exponent == -1.0 or -exponent in _POWERS:
-        return Infix("/", 3, Constant(1.0), Apply("pow", (base, Constant(-exponent))))
+    if exponent == -1.0:
+        return Infix("/", 3, Constant(1.0), base)
+    if exponent == -0.5:
+        return Infix("/", 3, Constant(1.0), Apply("pow", (base, Constant(0.5))))
+    if exponent == -2.0:
+        # not 1/x², which vanishes where x^-2 does not
+        return Call("square", (Apply("div", (Constant(1.0), base)),))
     if isinstance(base, Constant):
         return _exponential(base.value, Constant(exponent))
-    return Call("powf", value.arguments)
+    return Call("pow_of", value.arguments)
 
 
 def _exponential(base: float, x: Scalar) -> Call:
@@ -117,10 +121,19 @@ def _exponential(base: float, x: Scalar) -> Call:
     if base == math.e:
         return Call("exp_of", (x,))
     if not 0.0 < base < math.inf or base == 1.0:
-        return Call("powf", (Constant(base), x))
-    log2 = math.log2(base)
-    high = as_float32(log2)
-    return Call("power_of", (x, Constant(high), Constant(log2 - high), Constant(152.0 / abs(log2))))
+        return Call("pow_of", (Constant(base), x))
+    return Call("exp2_of", (x, *_in_two(math.log2(base))))
+
+
+def _logarithm(base: float, x: Scalar) -> Call:
+    """The logarithm to ``base``: ln x / ln base, and the exponent of two apart."""
+    return Call("log_in", (x, *_in_two(1.0 / math.log(base)), *_in_two(1.0 / math.log2(base))))
+
+
+def _in_two(value: float) -> tuple[Constant, Constant]:
+    """``value`` as the sum of two floats."""
+    high = as_float32(value)
+    return Constant(high), Constant(value - high)
 
 
 def operands(spelling: Spelling) -> tuple[Scalar, ...]:
@@ -172,14 +185,25 @@ class Printer:
 
     def call(self, call: Call) -> str:
         """``call`` in C."""
-        if call.function not in LIBRARY:
-            self.used.add(call.function)
+        self.used.add(call.function)
         return f"{call.function}({', '.join(self.text(argument) for argument in call.arguments)})"
 
 
 def combine(op: str, target: str, value: str) -> str | None:
     """``target ⊕ value`` as a compound assignment; None for an op that has none."""
     return f"{target} {_INFIX[op][0]}= {value}" if op in ("add", "mul") else None
+
+
+def update_text(where: str, op: str, value: str, used: set[str]) -> str:
+    """``where ⊕= value`` for floats."""
+    if op in EXTREMA:
+        used.add(EXTREMA[op])
+        return f"{where} = {EXTREMA[op]}({value}, {where});"
+    sentence = combine(op, where, value)
+    if sentence is not None:
+        return f"{sentence};"
+    symbol = {"and": "&", "or": "|", "xor": "^"}[op]
+    return f"{where} = ({where} != 0.0f) {symbol} ({value} != 0.0f) ? 1.0f : 0.0f;"
 
 
 def as_float32(value: float) -> float:
