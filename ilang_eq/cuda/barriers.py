@@ -1,0 +1,98 @@
+"""Puts a barrier before whatever touches what other threads have touched since the last one, one of them writing.
+
+A barrier stands as far out as it can: before the outermost loop that holds none of what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ilang_eq.cuda.accesses import Access, Scope, touched
+from ilang_eq.cuda.nodes import Barrier, Block, Combine, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.storage import Home
+from ilang_eq.lower.ir import Accumulate, Assign
+
+Pending = frozenset[Access]
+
+
+def with_barriers(launch: Launch, homes: Mapping[str, Home]) -> Launch:
+    """``launch`` with barriers; the tasks of a block follow each other like iterations of a loop."""
+    placer = _Placer(homes, launch.block)
+    return replace(launch, body=placer.loop(launch.body, frozenset(), Scope())[0])
+
+
+class _Placer:
+    """Walks the nodes with the accesses since the last barrier."""
+
+    def __init__(self, homes: Mapping[str, Home], block: Block) -> None:
+        self._homes = homes
+        self._block = block
+
+    def loop(self, body: Sequence[Node], pending: Pending, scope: Scope) -> tuple[tuple[Node, ...], Pending]:
+        """The body of a loop: what its end leaves pending meets its beginning."""
+        nodes, after = self._block_of(body, pending, scope)
+        while True:
+            again, more = self._block_of(body, pending | after, scope)
+            if again == nodes and more <= pending | after:
+                return nodes, pending | more
+            nodes, after = again, after | more
+
+    def _block_of(self, body: Sequence[Node], pending: Pending, scope: Scope) -> tuple[tuple[Node, ...], Pending]:
+        nodes: list[Node] = []
+        for node in body:
+            match node:
+                case Sweep():
+                    if _conflict(pending, self._within(node.body, scope.into(node))):
+                        nodes.append(Barrier())
+                        pending = frozenset()
+                    inside, pending = self.loop(node.body, pending, scope.into(node))
+                    nodes.append(replace(node, body=inside))
+                case Assign() | Accumulate() | Combine():
+                    mine = self._accesses(node, scope)
+                    if _conflict(pending, mine):
+                        nodes.append(Barrier())
+                        pending = frozenset()
+                    pending |= mine
+                    nodes.append(node)
+                case _:
+                    nodes.append(node)
+                    scope = scope.after(node)
+        return tuple(nodes), pending
+
+    def _within(self, body: Sequence[Node], scope: Scope) -> Pending:
+        found: Pending = frozenset()
+        for node in body:
+            match node:
+                case Sweep():
+                    found |= self._within(node.body, scope.into(node))
+                case Assign() | Accumulate() | Combine():
+                    found |= self._accesses(node, scope)
+                case _:
+                    scope = scope.after(node)
+        return found
+
+    def _accesses(self, leaf: Leaf, scope: Scope) -> Pending:
+        """What a leaf touches outside its thread's registers. Where the target is there, one thread does it all."""
+        first = guarded(leaf, self._homes)
+        found = [(place, written) for place, written in touched(leaf) if self._homes[place.buffer].where != "registers"]
+        return frozenset(
+            Access(place, written, scope.who(place, self._block, first))
+            for place, written in found
+            if self._homes[place.buffer].buffer.role != "input"
+        )
+
+
+def guarded(leaf: Leaf, homes: Mapping[str, Home]) -> bool:
+    """Whether only the first of the threads that would all do the same does ``leaf``: it writes to memory."""
+    return homes[leaf.target.buffer].where != "registers"
+
+
+def _conflict(earlier: Pending, later: Pending) -> bool:
+    return any(
+        before.place.buffer == after.place.buffer
+        and (before.written or after.written)
+        and not before.same_thread(after)
+        for before in earlier
+        for after in later
+    )

@@ -1,0 +1,143 @@
+"""Binds a region to blocks and threads. It never reorders: the schedule has the last word. ``BINDING.md`` says how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ilang_eq.cuda.accumulators import with_accumulators
+from ilang_eq.cuda.directions import Directions, block_of, copy_directions, directions, staged_copy
+from ilang_eq.cuda.nodes import DIMS, Combine, Dim, Launch, Node, Sweep, part_of
+from ilang_eq.cuda.places import moved
+from ilang_eq.cuda.regions import Region
+from ilang_eq.lang.ops import OPS
+from ilang_eq.lower.dependence import REDUCTIONS, shared
+from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Constant, Declare, For, Index, Load, Program, Statement
+from ilang_eq.lower.walk import mentions, places, updates, walk
+
+
+def bind(region: Region, program: Program) -> Launch:
+    """``region`` as a launch: who runs which loops. Where data lives is for ``storage.py`` to say."""
+    region, accumulators = with_accumulators(region, program)
+    in_memory = frozenset(b.name for b in program.buffers if b.role != "local")
+    found = directions(region.body, in_memory)
+    binder = _Binder(found, in_memory, {b.name: b for b in (*program.buffers, *accumulators)}, [*accumulators])
+    body = binder.block(region.body, frozenset(), {})
+    return Launch(region.name, region.grid, block_of(found), body, tuple(binder.made))
+
+
+@dataclass(slots=True)
+class _Binder:
+    """``made`` collects the buffers that the binding adds."""
+
+    directions: Directions
+    in_memory: frozenset[str]
+    buffers: dict[str, Buffer]
+    made: list[Buffer] = field(default_factory=list)
+
+    def block(self, body: Sequence[Statement], taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
+        """Statements of one block, inside loops along the directions ``taken``."""
+        nodes: list[Node] = []
+        for statement in body:
+            if isinstance(statement, For):
+                nodes += self._loop(statement, taken, copies)
+            else:
+                nodes.append(statement)
+        return tuple(nodes)
+
+    def _loop(self, loop: For, taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
+        copies = copies or self._copy(loop, taken)
+        dim = copies.get(loop.variable) if copies else self._direction(loop)
+        if dim is None or dim in taken or not self._may(loop, dim):
+            return (Sweep(loop, None, self.block(loop.body, taken, copies)),)
+        reduced = [s for s in updates(loop.body) if s.target.buffer in shared(loop)]
+        if not reduced:
+            return (Sweep(loop, dim, self.block(loop.body, taken.union([dim]), copies)),)
+        return self._in_shares(loop, dim, [s for s in reduced if isinstance(s, Accumulate)], taken)
+
+    def _direction(self, loop: For) -> Dim | None:
+        part = part_of(loop)
+        return None if part is None else self.directions.get(part)
+
+    def _copy(self, loop: For, taken: frozenset[Dim]) -> dict[str, Dim]:
+        """Directions of a copy of its own, unless those that its loops have anyway differ."""
+        found = staged_copy(loop, self.in_memory)
+        if found is None:
+            return {}
+        loops, copy = found
+        usual = [self._direction(inner) for inner in loops]
+        if None not in usual and len(set(usual)) == len(usual):
+            return {}
+        return copy_directions(loops, copy, [dim for dim in DIMS if dim not in taken])
+
+    def _may(self, loop: For, dim: Dim) -> bool:
+        """Whether threads along ``dim`` may share the iterations of ``loop``."""
+        for inner in walk(loop.body):
+            if isinstance(inner, For) and self._direction(inner) == dim:
+                wanted = [s.target for s in updates(inner.body) if mentions(s.target, inner.variable)]
+                if any(not mentions(target, loop.variable) for target in wanted):
+                    return False
+        return all(self._reduces(loop, name) for name in shared(loop))
+
+    def _reduces(self, loop: For, name: str) -> bool:
+        """Whether all that ``loop`` does with a buffer is to accumulate into it, in any order."""
+        touching = [place for place in places(loop.body) if place.buffer == name]
+        into = [s for s in updates(loop.body) if isinstance(s, Accumulate) and s.target.buffer == name]
+        if len(touching) != 1 or len(into) != 1 or into[0].op not in REDUCTIONS or mentions(touching[0], loop.variable):
+            return False
+        inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
+        mine = [inside[v] for index in touching[0].indices for v in index.variables if v in inside]
+        return all(
+            inner.limit is not None and not set(inner.outer) & {loop.variable, *inside} and inner.step == 1
+            for inner in mine
+        )
+
+    def _in_shares(
+        self, loop: For, dim: Dim, reduced: Sequence[Accumulate], taken: frozenset[Dim]
+    ) -> tuple[Node, ...]:
+        """Each thread along ``dim`` accumulates a share of its own; all of them combine their shares after the loop."""
+        inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
+        shares = {s.target.buffer: self._share(s.target, inside) for s in reduced}
+        body = moved(loop.body, lambda place: shares.get(place.buffer, place))
+        sweep = Sweep(loop, dim, self.block(body, taken.union([dim]), {}))
+        before: list[Node] = []
+        after: list[Node] = []
+        for statement in reduced:
+            share = shares[statement.target.buffer]
+            around = [s for s in _path(sweep, share.buffer) if mentions(share, s.source.variable)]
+            identity = OPS[statement.op].identity
+            assert identity is not None, f"{statement.op} does not reduce"
+            before += [Declare(share.buffer), _nested(around, Assign(share, Constant(identity)))]
+            after.append(_nested(around, Combine(statement.target, statement.op, share, dim)))
+        return (*before, sweep, *after)
+
+    def _share(self, target: Load, inside: dict[str, For]) -> Load:
+        variables = [v for index in target.indices for v in index.variables if v in inside]
+        number = sum(buffer.name.startswith(f"{target.buffer}_share") for buffer in self.made)
+        name = f"{target.buffer}_share{number + 1 if number else ''}"
+        self.made.append(Buffer(name, tuple(inside[v].limit or 1 for v in variables), "local"))
+        return Load(name, tuple(Index((v,)) for v in variables))
+
+
+def _path(sweep: Sweep, buffer: str) -> Iterator[Sweep]:
+    """The sweeps from ``sweep`` inwards to the update of ``buffer``."""
+    yield sweep
+    for node in sweep.body:
+        if isinstance(node, Sweep) and _updates(node, buffer):
+            yield from _path(node, buffer)
+
+
+def _updates(node: Node, buffer: str) -> bool:
+    match node:
+        case Sweep():
+            return any(_updates(inner, buffer) for inner in node.body)
+        case Assign(target) | Accumulate(target):
+            return target.buffer == buffer
+        case _:
+            return False
+
+
+def _nested(around: Sequence[Sweep], node: Node) -> Node:
+    for sweep in reversed(around):
+        node = replace(sweep, body=(node,))
+    return node

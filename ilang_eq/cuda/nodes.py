@@ -1,0 +1,89 @@
+"""Bound loops: loop IR plus which threads run what. ``binding.py`` makes them, ``statements.py`` prints them.
+
+Invariants:
+  * every thread of a block makes the same trips through every ``Sweep``: barriers and shuffles may stand anywhere
+  * a ``Sweep`` with a ``dim`` encloses none with the same ``dim``, and its iterations are independent
+  * a ``Combine`` stands outside the loops that made its shares
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Comment, Declare, Extent, For, Load
+
+Dim = Choice["x", "y"]
+"""A direction of the threads of a block; neighbours along x are neighbours in a warp."""
+
+DIMS: tuple[Dim, ...] = ("x", "y")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a loop covers, whatever its variable is called: loops over the same part are shared out alike."""
+
+    extent: Extent
+    limit: int | None
+    outer: tuple[str, ...]
+
+
+def part_of(loop: For) -> Part | None:
+    """The part of an axis that ``loop`` runs over element by element; None for a loop over tiles."""
+    return Part(loop.extent, loop.limit, loop.outer) if loop.step == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A loop. Thread t of ``dim`` runs positions t, t + threads, …; every thread runs all of them if that is None."""
+
+    source: For
+    dim: Dim | None
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """target ⊕= the shares of all threads along ``dim``; every one of them gets the result."""
+
+    target: Load
+    op: str
+    share: Load
+    dim: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of the block wait for each other, and see what the others have written."""
+
+
+Leaf = Assign | Accumulate | Combine
+Node = Sweep | Leaf | Declare | Comment | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The threads of a block."""
+
+    x: int
+    y: int
+
+    @property
+    def threads(self) -> int:
+        """How many there are."""
+        return self.x * self.y
+
+    def along(self, dim: Dim) -> int:
+        """How many there are in one direction."""
+        return self.x if dim == "x" else self.y
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One CUDA kernel: ``grid`` loops make up the tasks of its blocks, outermost first; none is one task."""
+
+    name: str
+    grid: tuple[For, ...]
+    block: Block
+    body: tuple[Node, ...]
+    buffers: tuple[Buffer, ...]
