@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ilang_eq.lower.ir import Apply, Assign, Constant, For, Load, Scalar
-from ilang_eq.lower.scalar import LIBRARY, Call, Infix, Truth, operands, spell
+from ilang_eq.lower.scalar import Call, Infix, Truth, operands, spell
 from ilang_eq.lower.walk import declared_in, loads, places, stride, updates
 
 WIDTHS = (16, 8, 4)
@@ -40,8 +40,6 @@ def _liftable(value: Scalar) -> bool:
             spelling = spell(value)
             match spelling:
                 case Truth():
-                    return False
-                case Call(function) if function in LIBRARY:
                     return False
                 case Infix() | Call():
                     return all(_liftable(operand) for operand in operands(spelling))

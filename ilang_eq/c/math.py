@@ -55,46 +55,46 @@ static inline uint32_t bits_of(float value)
     ),
     "scaled_exp": Function(
         """\
-// e^r * 2^n for |r| <= 0.35 and a whole |n| <= 152. Adding 1.5 * 2^23 leaves n in the low bits; scaling twice by
-// half the exponent reaches denormals and infinity with one rounding.
-static inline float scaled_exp(float r, float n)
+// e^r * 4^m for |r| <= 0.6934 and a whole |m| <= 80, given shift = 1.5 * 2^23 + 127 + m, whose low bits are the exponent
+// of 2^m. Scaling twice by 2^m reaches denormals and infinity with one rounding.
+static inline float scaled_exp(float r, float shift)
 {
-    float p = 1.3814320555e-3f;
-    p = p * r + 8.3688516170e-3f;
-    p = p * r + 4.1668400168e-2f;
-    p = p * r + 1.6666519642e-1f;
-    p = p * r + 4.9999994040e-1f;
-    p = p * r * r + r + 1.0f;
-    const int32_t whole = (int32_t)(bits_of(n + 12582912.0f) - bits_of(12582912.0f));
-    const uint32_t half = (uint32_t)(whole >> 1);
-    const uint32_t rest = (uint32_t)whole - half;
-    return p * float_of((half + 127u) << 23) * float_of((rest + 127u) << 23);
+    float p = 1.9629912276e-4f;
+    p = p * r + 1.4104773290e-3f;
+    p = p * r + 8.3359340206e-3f;
+    p = p * r + 4.1661228985e-2f;
+    p = p * r + 1.6666617990e-1f;
+    p = p * r + 5.0000035763e-1f;
+    const float scale = float_of(bits_of(shift) << 23);
+    return (p * r * r + r + 1.0f) * scale * scale;
 }""",
         ("bits_of", "float_of"),
     ),
     "exp_of": Function(
         """\
-// e^x, within 1.01 ulp.
+// e^x, within 1.66 ulp. The upper end is held as an integer: a compiler makes one instruction of that.
 static inline float exp_of(float x)
 {
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
-    return scaled_exp(x - n * 0.693359375f - n * -2.12194440e-4f, n);
+    const float y = x < -104.0f ? -104.0f : x;
+    const int32_t bits = (int32_t)bits_of(y * 0.72134752f + 12583039.0f);
+    const float shift = float_of((uint32_t)(bits < 0x4b4000c4 ? bits : 0x4b4000c4));
+    const float m = shift - 12583039.0f;
+    return scaled_exp(y - m * 1.38671875f - m * -4.2438880e-4f, shift);
 }""",
         ("scaled_exp",),
     ),
-    "power_of": Function(
+    "exp2_of": Function(
         """\
-// b^x for a constant b, given log2(b) in two parts and the |x| beyond which b^x overflows or vanishes, within 1.2 ulp.
-static inline float power_of(float x, float log2_high, float log2_low, float limit)
+// 2^(x * (high + low)); high + low may be infinite. Within 1.9 ulp if high + low is good to 2^-34.
+static inline float exp2_of(float x, float high, float low)
 {
-    x = x > limit ? limit : x;
-    x = x < -limit ? -limit : x;
-    const float high = x * log2_high;
-    const float low = fmaf(x, log2_high, -high) + x * log2_low;
-    const float n = (high + 12582912.0f) - 12582912.0f;
-    return scaled_exp(((high - n) + low) * 0.693147181f, n);
+    float y = x * high;
+    y = y > 160.0f ? 160.0f : y;
+    y = y < -160.0f ? -160.0f : y;
+    const float shift = y * 0.5f + 12583039.0f;
+    const float m = shift - 12583039.0f;
+    const float r = fmaf(fmaf(x, high, -2.0f * m), 0.693147181f, x * low * 0.693147181f);
+    return scaled_exp(fabsf(y) >= 160.0f ? 0.0f : r, shift);
 }""",
         ("scaled_exp",),
     ),
@@ -103,25 +103,113 @@ static inline float power_of(float x, float log2_high, float log2_low, float lim
 // The natural logarithm, within 0.9 ulp. x = m * 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled up first.
 static inline float ln_of(float x)
 {
-    const float y = x < 1.17549435e-38f ? x * 8388608.0f : x;
-    const uint32_t bits = bits_of(y) - 0x3f3504f3u;
+    const uint32_t up = x < 1.17549435e-38f ? 23u << 23 : 0u;
+    const uint32_t bits = bits_of(x * float_of(up + 0x3f800000u)) - 0x3f3504f3u;
     const float f = float_of((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
-    const float e = (float)((int32_t)bits >> 23) - (x < 1.17549435e-38f ? 23.0f : 0.0f);
-    float p = -7.6365485787e-2f;
-    p = p * f + 1.2764675915e-1f;
-    p = p * f - 1.3160890341e-1f;
-    p = p * f + 1.4201395214e-1f;
-    p = p * f - 1.6623252630e-1f;
-    p = p * f + 2.0001238585e-1f;
-    p = p * f - 2.5000822544e-1f;
-    p = p * f + 3.3333331347e-1f;
-    const float low = (p * f - 0.5f) * f * f + e * -2.12194440e-4f;
-    float y_log = (low + f) + e * 0.693359375f;
-    y_log = x == 0.0f ? -INFINITY : y_log;
-    y_log = x == INFINITY ? INFINITY : y_log;
-    return (x < 0.0f) | (x != x) ? NAN : y_log;
+    const float e = (float)((int32_t)(bits - up) >> 23);
+    const float y = ln_low(f, e * -2.12194440e-4f) + f + e * 0.693359375f;
+    return ends_of_log(x, y);
 }""",
-        ("bits_of", "float_of"),
+        ("bits_of", "float_of", "ln_low", "ends_of_log"),
+    ),
+    "ln_low": Function(
+        """\
+// ln(1 + f) - f + more, for f in [sqrt(1/2) - 1, sqrt(2) - 1).
+static inline float ln_low(float f, float more)
+{
+    const float square = f * f;
+    const float p7 = -7.6365485787e-2f * f + 1.2764675915e-1f;
+    const float p5 = -1.3160890341e-1f * f + 1.4201395214e-1f;
+    const float p3 = -1.6623252630e-1f * f + 2.0001238585e-1f;
+    const float p1 = -2.5000822544e-1f * f + 3.3333331347e-1f;
+    const float p = ((p7 * square + p5) * square + p3) * square + p1;
+    return (p * f - 0.5f) * square + more;
+}"""
+    ),
+    "ends_of_log": Function(
+        """\
+// y, a logarithm of x, put right where x is zero, negative, infinite or NaN.
+static inline float ends_of_log(float x, float y)
+{
+    y = x < INFINITY ? y : x;
+    y = x > 0.0f ? y : NAN;
+    return x == 0.0f ? -INFINITY : y;
+}"""
+    ),
+    "log_in": Function(
+        """\
+// The logarithm to a constant base b, given 1 / ln(b) and log_b(2), each in two parts, within 1.2 ulp.
+static inline float log_in(float x, float scale, float scale_low, float two, float two_low)
+{
+    const uint32_t up = x < 1.17549435e-38f ? 23u << 23 : 0u;
+    const uint32_t bits = bits_of(x * float_of(up + 0x3f800000u)) - 0x3f3504f3u;
+    const float f = float_of((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    const float e = (float)((int32_t)(bits - up) >> 23);
+    const float low = ln_low(f, 0.0f), high = low + f;
+    const float rest = ((f - high) + low) * scale + (high * scale_low + e * two_low);
+    const float y = fmaf(e, two, fmaf(high, scale, rest));
+    return x < INFINITY ? ends_of_log(x, y) : x * scale;
+}""",
+        ("bits_of", "float_of", "ln_low", "ends_of_log"),
+    ),
+    "log2_of": Function(
+        """\
+// log2(x) for x >= 0 in two parts, good to 2^-34: with s = f / (f + 2), log2(1 + f) = 2 / ln(2) * (s + s^3/3 + ...).
+struct parts { float high, low; };
+static inline struct parts log2_of(float x)
+{
+    const uint32_t up = x < 1.17549435e-38f ? 23u << 23 : 0u;
+    const uint32_t bits = bits_of(x * float_of(up + 0x3f800000u)) - 0x3f3504f3u;
+    const float f = float_of((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    const float e = (float)((int32_t)(bits - up) >> 23);
+    const float d = f + 2.0f, inverse = 1.0f / d;
+    const float s = f * inverse;
+    const float s_low = (fmaf(-s, d, f) - s * (f - (d - 2.0f))) * inverse;
+    const float z = s * s;
+    const float z_low = fmaf(s, s, -z) + 2.0f * s * s_low;
+    const float q = (z * 1.1710070074e-1f + 1.4273539186e-1f) * z + 2.0000076294e-1f;
+    const float p = z * q + 0.333333343f;
+    const float p_low = fmaf(z, q, 0.333333343f - p) - 9.934107e-9f;
+    const float u = z * p;
+    const float u_low = fmaf(z, p, -u) + (z * p_low + z_low * p);
+    const float v = s * u;
+    const float h = s + v;
+    const float h_low = (s - h) + v + (fmaf(s, u, -v) + (s * u_low + s_low * u) + s_low);
+    const float g = h * 2.88539004f;
+    const float g_low = fmaf(h, 2.88539004f, -g) + (h * 3.8519608e-8f + h_low * 2.88539004f);
+    const float high = e + g;
+    const float low = (e - high) + g + g_low;
+    const struct parts y = {ends_of_log(x, high), (x > 0.0f) & (x < INFINITY) ? low : 0.0f};
+    return y;
+}""",
+        ("bits_of", "float_of", "ends_of_log"),
+    ),
+    "log_of": Function(
+        """\
+// The logarithm of x to the base b, within 1.1 ulp: the quotient of two logarithms, corrected once.
+static inline float log_of(float b, float x)
+{
+    const struct parts above = log2_of(x), below = log2_of(b);
+    const float y = above.high / below.high;
+    const float rest = (fmaf(-y, below.high, above.high) + (above.low - y * below.low)) / below.high;
+    return fabsf(rest) < INFINITY ? y + rest : y;
+}""",
+        ("log2_of",),
+    ),
+    "pow_of": Function(
+        """\
+// x^y, within 1.9 ulp; special cases as in C.
+static inline float pow_of(float x, float y)
+{
+    const float half = y * 0.5f;
+    const int whole = truncf(y) == y, odd = whole & (truncf(half) != half);
+    const struct parts log2_x = log2_of(fabsf(x));
+    float p = exp2_of(y, log2_x.high, log2_x.low);
+    p = (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (fabsf(y) == INFINITY)) ? 1.0f : p;
+    p = (x < 0.0f) & (x > -INFINITY) & !whole ? NAN : p;
+    return odd ? copysignf(p, x) : p;
+}""",
+        ("log2_of", "exp2_of"),
     ),
     "larger": Function(
         """\
@@ -145,6 +233,14 @@ static inline float min_of(float x, float y) { return x < y ? x : y == y ? y : x
     ),
     "square": Function("static inline float square(float x) { return x * x; }"),
     "cube": Function("static inline float cube(float x) { return x * x * x; }"),
+    "fourth": Function(
+        """\
+static inline float fourth(float x)
+{
+    const float square = x * x;
+    return square * square;
+}"""
+    ),
     "root": Function(
         """\
 // x^0.5, which unlike sqrtf maps -inf to inf and -0 to 0.

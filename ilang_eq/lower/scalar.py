@@ -29,6 +29,8 @@ _CALLS = {
     "finite_or": "finite_or",
     "shift_factor": "shift_factor",
 }
+EXTREMA = {"max": "larger", "min": "smaller"}
+"""The functions that update a running extremum, which is never NaN."""
 
 
 @dataclass(frozen=True, slots=True)
