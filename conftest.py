@@ -16,7 +16,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep kernels that tests build out of the user's cache, but between runs."""
+    """Keep kernels that tests build out of the user's cache, but between runs; and keep no results."""
+    os.environ["ILANG_EQ_DATABASE"] = "off"
     if "ILANG_EQ_CACHE" not in os.environ and config.cache is not None:
         os.environ["ILANG_EQ_CACHE"] = str(config.cache.mkdir("kernels"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,8 +49,10 @@ class Report:
         nodes: e-nodes at the end.
         facts: rows of every relation at the end.
         rules: per rule, (matches, seconds).
-        stop_reason: "saturated", or the limit that was reached: "nodes", "time", "iterations".
+        stop_reason: "saturated"; or the limit that was reached: "nodes", "time", "iterations"; or "budget",
+            "interrupted" or "died" where its process was stopped, and this is the best it had found.
         refused: proposals the lowering refused, with its reason.
+        origin: "search", or the database that the result was in, and when it was found.
     """
 
     seconds: Mapping[str, float]
@@ -59,31 +61,47 @@ class Report:
     rules: Mapping[str, tuple[int, float]]
     stop_reason: str
     refused: tuple[tuple[str, str], ...] = ()
+    origin: str = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a search stands: every schedule judged so far, the best first."""
+
+    schedules: tuple[Schedule, ...]
+    report: Report
 
 
 @dataclass(frozen=True)
 class Optimized:
     """The best schedule found, callable.
 
-    ``schedules`` are all that were judged, cheapest first; ``baseline`` is the component as it was given.
+    ``best`` is that schedule, ``baseline`` the component as it was given. ``find_others`` yields the runners-up: texts
+    out of a database are read when somebody asks.
     """
 
-    schedules: tuple[Schedule, ...]
+    best: Schedule
     baseline: Schedule
     report: Report
     target: str
     threads: int
     extents: Mapping[tuple[int, int], int] = field(repr=False)
+    find_others: Callable[[], Sequence[Schedule]] = field(repr=False)
+
+    @cached_property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """All that were judged, cheapest first."""
+        return (self.best, *self.find_others())
 
     @property
     def component(self) -> Component:
         """The chosen component: its text alone reproduces the kernel."""
-        return self.schedules[0].component
+        return self.best.component
 
     @property
     def cost(self) -> float:
         """Predicted seconds a call."""
-        return self.schedules[0].cost.seconds
+        return self.best.cost.seconds
 
     @property
     def baseline_cost(self) -> float:
@@ -120,9 +138,9 @@ class Optimized:
         report = self.report
         fired = sorted(((n, name) for name, (n, _) in report.rules.items() if n), reverse=True)
         lines = [str(self), "", f"predicted {_time(self.cost)}; as given {_time(self.baseline_cost)}"]
-        lines += [f"  {name}: {_time(seconds)}" for name, seconds in self.schedules[0].cost.terms if seconds > 0]
+        lines += [f"  {name}: {_time(seconds)}" for name, seconds in self.best.cost.terms if seconds > 0]
         lines += ["", str(self.plan()), "", f"search: {report.nodes} e-nodes, {report.facts} facts"]
-        lines += [f"stopped: {report.stop_reason}", "rules that fired:"]
+        lines += [f"stopped: {report.stop_reason}", f"from: {report.origin}", "rules that fired:"]
         lines += [f"  {name}: {n} matches" for n, name in fired]
         lines += ["runners-up:"]
         lines += [f"  {_time(s.seconds)}  {s}" for s in self.schedules[1:4]]

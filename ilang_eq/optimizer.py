@@ -1,43 +1,31 @@
-"""``optimize``: a component in, the same function as a scheduled component out. The pipeline is ``_search``."""
+"""``optimize``: a component in, the same function as a scheduled component out. The pipeline is ``improving``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from ilang_eq.backends import checked_target
-from ilang_eq.errors import ILangError, OptionError
+from ilang_eq.errors import ILangError
 from ilang_eq.lang.component import Component
-from ilang_eq.lang.graph import Graph
-from ilang_eq.lang.shapes import infer
-from ilang_eq.lang.unscheduled import unscheduled
+from ilang_eq.lang.shapes import Dimension
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
-from ilang_eq.optimized import Optimized, Report, Schedule
+from ilang_eq.optimized import Found, Optimized, Report, Schedule
+from ilang_eq.request import Request, checked_request
 from ilang_eq.rewrites.rules import RuleSet
 
 if TYPE_CHECKING:
+    from ilang_eq.extract.candidate import Candidate
     from ilang_eq.extract.models import Models
+    from ilang_eq.rewrites.space import Space
 
-NOMINAL_EXTENT = 1024
-"""What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
-
-EFFORTS = ("model", "measure")
 PROPOSALS = 8
 """How many structures the additive model hands on to the full model."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    extents: dict[tuple[int, int], int]
-    target: str
-    threads: int
-    effort: str
-    budget_s: float | None
-    rules: RuleSet | str
-    seed: int
 
 
 def optimize(
@@ -50,8 +38,12 @@ def optimize(
     budget_s: float | None = None,
     rules: RuleSet | str = "default",
     seed: int = 0,
+    database: str | Path | Literal[False] | None = None,
 ) -> Optimized:
     """Search equal computations and legal schedules of ``component`` for the fastest.
+
+    A result found before, for the same extents, comes from the database. Ctrl-C stops the search, which settles for
+    the best found so far: in the worst case, for the component without a schedule.
 
     Args:
         component: what to compute; if it is scheduled, its schedule competes with those found.
@@ -59,95 +51,186 @@ def optimize(
         target: the backend the kernel is for.
         threads: threads the kernel may use; all cores if None.
         effort: "model" trusts the cost model; "measure" compiles the best few and times them.
-        budget_s: seconds after which the search settles for the best found so far.
+        budget_s: seconds after which the search settles for the best found so far. It runs in a process of its own
+            then, which takes about a second of them to start; without a budget it runs in this one.
         rules: the name of a rule set, or a ``RuleSet``.
-        seed: of the random inputs that "measure" times with.
+        seed: of the search's random starts, and of the random inputs that "measure" times with.
+        database: the file that keeps results; None for ``$ILANG_EQ_DATABASE`` or the user's, False for none. One that
+            cannot be used is warned of, once, and done without.
 
     Raises:
         ShapeError: shapes that do not fit the component.
         OptionError, RuleError: an option outside its range.
     """
-    started = time.perf_counter()
-    graph = wire(component)
-    options = _checked(graph, shapes, target, threads, effort, budget_s, rules, seed)
-    plain = unwire(unscheduled(graph))
-    given = component if any(node.expr.splits or node.expr.order for node in graph.nodes) else plain
-    schedules, report = _search([given, plain], graph, options)
-    if options.effort == "measure":
-        from ilang_eq.measure import measured
+    from ilang_eq.database.tolerant import results_at
+    from ilang_eq.kept import key_of, recalled, record_of
 
-        schedules = measured(schedules, options.extents, options.threads, budget_s, seed)
-    report = replace(report, seconds={**report.seconds, "total": time.perf_counter() - started})
-    baseline = next(s for s in schedules if s.component == given)
-    return Optimized(tuple(schedules), baseline, report, target, options.threads, options.extents)
+    started = time.monotonic()
+    request = checked_request(
+        component, shapes, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed
+    )
+    results, models = results_at(database), models_of(request)
+    key = key_of(request, models.machine)
+    record = results.find(key, budget_s)
+    if record is not None and results.path is not None:
+        known = recalled(request, record, results.path, partial(_judged, extents=request.extents, models=models))
+        if known is not None:
+            return known
+    found = _search_here(request) if budget_s is None else _search_apart(request, started + budget_s)
+    if found.report.stop_reason not in ("interrupted", "died"):
+        own = request.given if request.given != request.plain else None
+        results.save(record_of(key, found, budget_s if found.report.stop_reason in ("time", "budget") else None, own))
+    report = replace(found.report, seconds={**found.report.seconds, "total": time.monotonic() - started})
+    return optimized(request, replace(found, report=report))
 
 
-def _search(written: Sequence[Component], graph: Graph, options: _Options) -> tuple[list[Schedule], Report]:
-    """Explore, propose, judge: the whole pipeline. Returns every schedule judged, the cheapest first.
+def optimized(request: Request, found: Found) -> Optimized:
+    """What ``optimize`` returns for ``found``."""
+    best, *others = found.schedules
+    baseline = next(s for s in found.schedules if s.component == request.given)
+    return Optimized(
+        best, baseline, found.report, request.target, request.threads, request.extents, lambda: tuple(others)
+    )
 
-    ``written`` compete too: the component as given, and without a schedule, in canonical axis names.
-    """
+
+def models_of(request: Request) -> Models:
+    """The cost models of the request's target."""
     from ilang_eq.extract.models import MODELS
-    from ilang_eq.extract.search import Candidate, propose
-    from ilang_eq.extract.segments import propose_in_segments
-    from ilang_eq.rewrites import rule_set
+
+    return MODELS[request.target](request.threads)
+
+
+def improving(request: Request) -> Iterator[Found]:
+    """Explore, propose, judge, measure: the whole pipeline. Yields ever better results, so that it can be stopped.
+
+    First what is written: the component as given, and without a schedule. Where time is short, then the best of the
+    component in small pieces; then of it whole; and if that is asked for, the same as timed.
+    """
     from ilang_eq.rewrites.engine import Limits
     from ilang_eq.rewrites.explore import explore
-    from ilang_eq.rewrites.space import Space
 
-    models = MODELS[options.target](options.threads)
-    limits = Limits() if options.budget_s is None else Limits(seconds=options.budget_s / 2)
-    space, found = explore(unscheduled(graph), rule_set(options.rules), limits)
+    started = time.perf_counter()
+    models = models_of(request)
+    written = [_judged(c, request.extents, models) for c in dict.fromkeys((request.given, request.plain))]
+    report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
+    yield Found(_ranked(written), report)
+    limits = Limits() if request.budget_s is None else Limits(seconds=request.budget_s / 2)
+    space, explored = explore(request.graph, request.rules, limits)
+    report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
+    found = Found(_ranked(written), report)
+    for k, pieces in _stages(request):
+        found = _proposed(request, models, space, k, pieces, written, report)
+        yield found
+    if request.effort == "measure":
+        yield _timed(request, found, started)
+
+
+def _stages(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """How many structures to propose, in pieces of how many expressions: few and small first where time is short."""
+    from ilang_eq.extract.segments import LIMITS
+
+    smallest = LIMITS[-1]
+    if request.budget_s is not None and len(request.graph.nodes) > smallest:
+        yield 1, (smallest,)
+    yield PROPOSALS, LIMITS
+
+
+def _proposed(
+    request: Request,
+    models: Models,
+    space: Space,
+    k: int,
+    pieces: tuple[int, ...],
+    written: Sequence[Schedule],
+    report: Report,
+) -> Found:
+    """The proposals of the additive model, judged by the full one, and ranked with what is ``written``."""
+    from ilang_eq.extract.search import propose
+    from ilang_eq.extract.segments import propose_in_segments
+
     proposing = time.perf_counter()
 
-    def search(piece: Space, extents: Mapping[tuple[int, int], int]) -> list[Candidate]:
-        return propose(piece, extents, models.machine, models.threads, PROPOSALS, options.seed)
+    def search(piece: Space, extents: Mapping[Dimension, int]) -> list[Candidate]:
+        return propose(piece, extents, models, k, request.seed)
 
-    proposals = propose_in_segments(space, options.extents, PROPOSALS, search)
+    proposals = propose_in_segments(space, request.extents, k, search, pieces)
     judging = time.perf_counter()
-    judged, refused = _judge([*written, *(unwire(p.graph) for p in proposals)], options.extents, models)
-    seconds = {**found.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
-    return judged, Report(seconds, found.nodes, found.facts, found.rules, found.stop_reason, tuple(refused))
+    known = {s.component for s in written}
+    components = dict.fromkeys(unwire(p.graph) for p in proposals)
+    judged, refused = _judge([c for c in components if c not in known], request.extents, models)
+    seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
+    return Found(_ranked([*written, *judged]), replace(report, seconds=seconds, refused=tuple(refused)))
 
 
 def _judge(
-    components: Sequence[Component], extents: dict[tuple[int, int], int], models: Models
+    components: Iterable[Component], extents: Mapping[Dimension, int], models: Models
 ) -> tuple[list[Schedule], list[tuple[str, str]]]:
-    """Cost each component by the full model on its loop IR. One that cannot be lowered is reported, not raised."""
-    from ilang_eq.lower import lower
-
+    """Cost each component. One that cannot be lowered is reported, not raised."""
     judged: list[Schedule] = []
     refused: list[tuple[str, str]] = []
-    for component in dict.fromkeys(components):
+    for component in components:
         try:
-            program = lower(wire(component), alternatives=False)
+            judged.append(_judged(component, extents, models))
         except ILangError as error:
-            if component is components[0]:
-                raise
             refused.append((str(component), error.message))
-            continue
-        judged.append(Schedule(component, models.judge(program, extents)))
-    return sorted(judged, key=lambda s: s.cost.seconds), refused
+    return judged, refused
 
 
-def _checked(
-    graph: Graph,
-    shapes: Sequence[tuple[int, ...]] | None,
-    target: str,
-    threads: int | None,
-    effort: str,
-    budget_s: float | None,
-    rules: RuleSet | str,
-    seed: int,
-) -> _Options:
-    from ilang_eq.c.kernel import checked_threads
+def _judged(component: Component, extents: Mapping[Dimension, int], models: Models) -> Schedule:
+    """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
+    from ilang_eq.lower import lower
 
-    inferred = infer(graph)
-    if shapes is None:
-        shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
-    if effort not in EFFORTS:
-        raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
-    if budget_s is not None and not budget_s > 0:
-        raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
-    extents = inferred.bind([tuple(shape) for shape in shapes])
-    return _Options(extents, checked_target(target), checked_threads(threads), effort, budget_s, rules, seed)
+    return Schedule(component, models.judge(lower(wire(component), alternatives=False), extents))
+
+
+def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
+    return tuple(sorted(schedules, key=lambda s: s.cost.seconds))
+
+
+def _timed(request: Request, found: Found, started: float) -> Found:
+    """``found`` with the first few schedules timed, in what is left of the budget."""
+    from ilang_eq.measure import measured
+
+    left = None if request.budget_s is None else max(request.budget_s - (time.perf_counter() - started), 1e-3)
+    timing = time.perf_counter()
+    schedules = measured(found.schedules, request.extents, request.threads, left, request.seed)
+    seconds = {**found.report.seconds, "measure": time.perf_counter() - timing}
+    return Found(tuple(schedules), replace(found.report, seconds=seconds))
+
+
+def _search_here(request: Request) -> Found:
+    """The search in this process. Ctrl-C returns the best so far."""
+    found = None
+    try:
+        for better in improving(request):
+            found = better
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        return _stopped(found, "interrupted")
+    assert found is not None
+    return found
+
+
+def _search_apart(request: Request, deadline: float) -> Found:
+    """The search in a process that is killed at ``deadline``, on the clock of ``time.monotonic``."""
+    from ilang_eq.kept import found_in
+    from ilang_eq.workers.process import Died, Expired, Worker
+
+    with Worker() as worker:
+        found = next(improving(request))
+        try:
+            for record in worker.improvements(request, deadline):
+                found = found_in(record)
+        except Expired:
+            return _stopped(found, "budget")
+        except KeyboardInterrupt:
+            return _stopped(found, "interrupted")
+        except Died as error:
+            warnings.warn(f"{error}; this is the best it had found", stacklevel=3)
+            return _stopped(found, "died")
+    return found
+
+
+def _stopped(found: Found, reason: str) -> Found:
+    return replace(found, report=replace(found.report, stop_reason=reason))

@@ -34,6 +34,7 @@ ALLOWED = {
     "lower": {"errors", "lang"},
     "extract": {"errors", "lang", "rewrites", "lower"},
     "c": {"errors", "lang", "lower"},
+    "database": {"errors", "lang"},
 }
 """The arrows of CONTRIBUTING.md: what each folder may import when it is imported."""
 

@@ -1,0 +1,93 @@
+"""What ``optimize`` was asked for, checked: everything that decides its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ilang_eq.backends import checked_target
+from ilang_eq.errors import OptionError
+from ilang_eq.lang.canonical import canonical
+from ilang_eq.lang.component import Component
+from ilang_eq.lang.graph import Graph
+from ilang_eq.lang.shapes import Dimension, infer
+from ilang_eq.lang.unwiring import unwire
+from ilang_eq.lang.wiring import wire
+from ilang_eq.rewrites.rules import RuleSet
+
+NOMINAL_EXTENT = 1024
+"""What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
+
+EFFORTS = ("model", "measure")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A component to optimise, for what, and how.
+
+    Args:
+        given: the component as it was given if it is scheduled, else ``plain``.
+        plain: the same without a schedule, as canonical text has it.
+        graph: what both compute, canonical.
+        shapes: of the inputs; ``extents`` says the same by (input, dimension).
+    """
+
+    given: Component
+    plain: Component
+    graph: Graph
+    shapes: tuple[tuple[int, ...], ...]
+    extents: dict[Dimension, int]
+    target: str
+    threads: int
+    effort: str
+    budget_s: float | None
+    rules: RuleSet
+    seed: int
+
+
+def checked_request(
+    component: Component,
+    shapes: Sequence[Sequence[int]] | None = None,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    effort: str = "model",
+    budget_s: float | None = None,
+    rules: RuleSet | str = "default",
+    seed: int = 0,
+) -> Request:
+    """The request that the arguments of ``optimize`` make.
+
+    Raises:
+        ShapeError: shapes that do not fit the component.
+        OptionError, RuleError: an option outside its range.
+    """
+    from ilang_eq.c.kernel import checked_threads
+    from ilang_eq.rewrites import rule_set
+
+    written = wire(component)
+    inferred = infer(written)
+    if shapes is None:
+        shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
+    if effort not in EFFORTS:
+        raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
+    if budget_s is not None and not budget_s > 0:
+        raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
+    sizes = tuple(tuple(int(n) for n in shape) for shape in shapes)
+    extents = inferred.bind(sizes)
+    graph = canonical(written)
+    plain = unwire(graph)
+    scheduled = any(node.expr.splits or node.expr.order for node in written.nodes)
+    return Request(
+        given=component if scheduled else plain,
+        plain=plain,
+        graph=graph,
+        shapes=sizes,
+        extents=extents,
+        target=checked_target(target),
+        threads=checked_threads(threads),
+        effort=effort,
+        budget_s=budget_s,
+        rules=rule_set(rules),
+        seed=seed,
+    )
