@@ -55,8 +55,8 @@ static inline uint32_t bits_of(float value)
     ),
     "scaled_exp": Function(
         """\
-// e^r * 4^m for |r| <= 0.6934 and a whole |m| <= 80, given shift = 1.5 * 2^23 + 127 + m, whose low bits are the exponent
-// of 2^m. Scaling twice by 2^m reaches denormals and infinity with one rounding.
+// e^r * 4^m for |r| <= 0.6934 and a whole |m| <= 80, given shift = 1.5 * 2^23 + 127 + m, whose low bits are the
+// exponent of 2^m. Scaling twice by 2^m reaches denormals and infinity with one rounding.
 static inline float scaled_exp(float r, float shift)
 {
     float p = 1.9629912276e-4f;
@@ -148,7 +148,7 @@ static inline float log_in(float x, float scale, float scale_low, float two, flo
     const float low = ln_low(f, 0.0f), high = low + f;
     const float rest = ((f - high) + low) * scale + (high * scale_low + e * two_low);
     const float y = fmaf(e, two, fmaf(high, scale, rest));
-    return x < INFINITY ? ends_of_log(x, y) : x * scale;
+    return (x > 0.0f) & (x < INFINITY) ? y : ends_of_log(x, x) * scale;
 }""",
         ("bits_of", "float_of", "ln_low", "ends_of_log"),
     ),
