@@ -92,9 +92,7 @@ class _Binder:
             for inner in mine
         )
 
-    def _in_shares(
-        self, loop: For, dim: Dim, reduced: Sequence[Accumulate], taken: frozenset[Dim]
-    ) -> tuple[Node, ...]:
+    def _in_shares(self, loop: For, dim: Dim, reduced: Sequence[Accumulate], taken: frozenset[Dim]) -> tuple[Node, ...]:
         """Each thread along ``dim`` accumulates a share of its own; all of them combine their shares after the loop."""
         inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
         shares = {s.target.buffer: self._share(s.target, inside) for s in reduced}

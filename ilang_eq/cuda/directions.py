@@ -16,6 +16,7 @@ from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Statement
 from ilang_eq.lower.walk import code, loads, places, stride
 
 WARP = 32
+"""Threads that run together."""
 MOST_THREADS = 1024
 THREADS = 256
 """Threads of a block, where there is enough for them to do."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ilang_eq.cuda.places import summed
 from ilang_eq.lower.dependence import independent
 from ilang_eq.lower.ir import Comment, Declare, For, Kernel, Program, Statement
-from ilang_eq.lower.walk import buffers_of, code, places, stride, updates
+from ilang_eq.lower.walk import buffers_of, code, loads, stride, updates, walk
 
 LINE_THREADS = 256
 """Positions a block takes of a loop that is cut up along one direction only."""
@@ -92,8 +92,14 @@ def _with_threads(grid: tuple[For, ...], body: tuple[Statement, ...]) -> tuple[t
 
 
 def _neighbours(loop: For) -> bool:
-    """Whether iterations of ``loop`` next to each other touch neighbours in memory."""
-    return any(stride(place, loop.variable) == "unit" for place in places(loop.body))
+    """Whether iterations of ``loop`` next to each other read neighbours in memory, or write them and none inside does."""
+    read = [load for update in updates(loop.body) for load in loads(update.value)]
+    if any(stride(load, loop.variable) == "unit" for load in read):
+        return True
+    inside = [inner.variable for inner in walk(loop.body) if isinstance(inner, For)]
+    if any(stride(load, variable) == "unit" for load in read for variable in inside):
+        return False
+    return any(stride(update.target, loop.variable) == "unit" for update in updates(loop.body))
 
 
 def _cut(

@@ -16,6 +16,8 @@ from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch
 from ilang_eq.lower.addresses import constant_size
 from ilang_eq.lower.ir import Buffer, Program
 
+WARP = 32
+"""Threads that run together."""
 REGISTER_FLOATS = 128
 """The most floats of one buffer that a thread keeps."""
 SHARED_BYTES = 48 * 1024
@@ -84,7 +86,7 @@ def _exchange_bytes(launch: Launch) -> int:
 
 def within_warp(dim: Dim, block: Block) -> bool:
     """Whether the threads along ``dim`` that combine lie in one warp."""
-    return dim == "x" and block.x <= 32
+    return dim == "x" and block.x <= WARP
 
 
 def _registers(buffer: Buffer, accesses: Iterable[Access], block: Block, share: Dim | None) -> Home | None:

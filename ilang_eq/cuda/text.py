@@ -1,0 +1,60 @@
+"""CUDA C text of places: each kind of home has its own way to spell an element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from ilang_eq.cuda.nodes import Block, Dim
+from ilang_eq.cuda.storage import Home
+from ilang_eq.lower.addresses import flat_index, index_text, size_text
+from ilang_eq.lower.ir import Index, Load, Size
+
+THREAD: dict[Dim, str] = {"x": "tx", "y": "ty"}
+"""The position of a thread along each direction."""
+
+
+@dataclass(slots=True)
+class Places:
+    """Spells places. ``trips`` are, of the loops shared out around a place, the counters of each thread's own part."""
+
+    homes: Mapping[str, Home]
+    block: Block
+    trips: dict[str, str] = field(default_factory=dict)
+
+    def element(self, load: Load) -> str:
+        """``load`` as an lvalue."""
+        home = self.homes[load.buffer]
+        match home.where:
+            case "registers":
+                kept = zip(load.indices, home.owned, home.dims, strict=True)
+                inside = [self._position(index, dim) for index, dim, size in kept if dim is None or size > 1]
+                return load.buffer + "".join(f"[{text}]" for text in inside)
+            case "shared":
+                slots = [THREAD[dim] for dim in home.slots]
+                return load.buffer + "".join(f"[{text}]" for text in (*slots, *map(index_text, load.indices)))
+            case "memory" | "scratch":
+                slots = [THREAD[dim] for dim in home.slots]
+                sizes: list[Size] = [self.block.along(dim) for dim in home.slots]
+                inside = [*slots, *map(index_text, load.indices)]
+                return f"{load.buffer}[{flat_index(inside, (*sizes, *home.buffer.dims))}]"
+            case other:
+                assert_never(other)
+
+    def _position(self, index: Index, dim: Dim | None) -> str:
+        return index_text(index) if dim is None else self.trips[index.variables[0]]
+
+    def declaration(self, home: Home) -> str:
+        """The declaration of a buffer in registers or in shared memory."""
+        name = home.buffer.name
+        if home.where == "registers":
+            kept = [size for dim, size in zip(home.owned, home.dims, strict=True) if dim is None or size > 1]
+            return f"float {name}" + "".join(f"[{size}]" for size in kept) + ";"
+        sizes = [self.block.along(dim) for dim in home.slots] + list(home.dims)
+        return f"__shared__ float {name}" + ("".join(f"[{size}]" for size in sizes) or "[1]") + ";"
+
+    def floats(self, home: Home) -> str:
+        """How many floats of scratch one block takes."""
+        sizes = [str(self.block.along(dim)) for dim in home.slots] + [size_text(size) for size in home.buffer.dims]
+        return " * ".join(sizes) or "1"
