@@ -8,11 +8,13 @@ The text exports two functions. Memory is the caller's; there are no globals.
     Runs every kernel. 0, or 1 for fewer than one thread, or 2 for a missing workspace.
 
 ``extents`` holds what ``call_extents`` lists, in that order; ``inputs`` and ``outputs`` are in program order, and an
-output that is an input, or an earlier output, is left to the caller.
+output that is an input, or an earlier output, is left to the caller. Workspace buffers that are never alive together
+share memory (``lower/lifetimes.py``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ilang_eq.c.kernels import KernelText, kernel_text
@@ -22,20 +24,39 @@ from ilang_eq.c.vectors import Used, indented
 from ilang_eq.lower.addresses import extent_name, size_text
 from ilang_eq.lower.interface import call_extents, written_outputs
 from ilang_eq.lower.ir import Buffer, Program
+from ilang_eq.lower.lifetimes import slots
 from ilang_eq.lower.walk import buffers_of
 
 ENTRY = """\
-int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *extents, float *workspace,
+int {name}_run(const float *const *inputs, float *const *outputs, const int64_t *extents, float *workspace,
               int threads)"""
 
 
 def emit(program: Program) -> str:
     """The C source of ``program``."""
     used = Used()
+    return source_of(_title(program), program_functions(program, used), used)
+
+
+def program_functions(program: Program, used: Used, name: str = "ilang", linkage: str = "") -> tuple[str, ...]:
+    """The functions of ``program``, entry points ``name`` + ``_workspace`` and ``_run`` last.
+
+    Args:
+        program: what they compute. Its kernels have names of their own among all that are put in one source.
+        used: collects what they rely on.
+        name: what the names of the entry points begin with.
+        linkage: what their definitions begin with, such as ``static``.
+    """
     kernels = [kernel_text(program, kernel, used) for kernel in program.kernels]
-    entry = "\n\n".join([_workspace(program, kernels), _run(program, kernels)])
-    body = "\n\n".join([*(function for kernel in kernels for function in kernel.functions), entry])
-    return "\n".join([_title(program), HEADERS, preamble(used, body), body]) + "\n"
+    entries = (_workspace(program, kernels, name, linkage), _run(program, kernels, name, linkage))
+    return (*(function for kernel in kernels for function in kernel.functions), *entries)
+
+
+def source_of(title: str, functions: Sequence[str], used: Used) -> str:
+    """A C source with ``functions`` and all that they rely on."""
+    first = next((function for function in functions if "reserve(" in function), None)
+    body = "\n\n".join(f"{_RESERVE}\n{function}" if function is first else function for function in functions)
+    return "\n".join([title, HEADERS, preamble(used, body), body]) + "\n"
 
 
 def _title(program: Program) -> str:
@@ -47,34 +68,40 @@ def _title(program: Program) -> str:
 
 def _unpacked(program: Program, body: Sequence[str]) -> list[str]:
     """The extents that ``body`` names, by name."""
-    text = "\n".join(body)
+    words = set(re.findall(r"\w+", "\n".join(body)))
     names = [(k, extent_name(extent)) for k, extent in enumerate(call_extents(program))]
-    lines = [f"const int64_t {name} = extents[{k}];" for k, name in names if name in text]
+    lines = [f"const int64_t {name} = extents[{k}];" for k, name in names if name in words]
     return lines or ["(void)extents;"]
 
 
-def _workspaces(program: Program) -> list[Buffer]:
-    return [buffer for buffer in program.buffers if buffer.role == "workspace"]
-
-
-def _workspace(program: Program, kernels: Sequence[KernelText]) -> str:
+def _workspace(program: Program, kernels: Sequence[KernelText], name: str, linkage: str) -> str:
+    sizes = [_by_size(slot) for slot in slots(program)]
     body = ["int64_t total = 0;"]
-    body += [_reserved("total", "1", buffer) for buffer in _workspaces(program)]
-    scratch = [kernel for kernel in kernels if kernel.shared or kernel.private]
-    if scratch:
-        body += ["int64_t most = 0, scratch;"]
-    for kernel in scratch:
-        body += ["scratch = 0;"]
-        body += [_reserved("scratch", "1", buffer) for buffer in kernel.shared]
-        body += [_reserved("scratch", "threads", buffer) for buffer in kernel.private]
-        body += ["most = scratch > most ? scratch : most;"]
-    if scratch:
-        body += ["if (__builtin_add_overflow(total, most, &total))", "    return -1;"]
+    body += [_reserved("total", "1", buffer) for buffers in sizes if len(buffers) == 1 for buffer in buffers.values()]
+    groups = [[[("1", buffer)] for buffer in buffers.values()] for buffers in sizes if len(buffers) > 1]
+    scratch = [_scratch(kernel) for kernel in kernels]
+    groups += [[group for group in scratch if group]]
+    for n, group in enumerate(group for group in groups if group):
+        body += ["most = 0;" if n else "int64_t most = 0, scratch;", *_largest(group)]
     body += ["return total;"]
-    head = ["int64_t ilang_workspace(const int64_t *extents, int threads)", "{"]
+    head = [f"{linkage}int64_t {name}_workspace(const int64_t *extents, int threads)", "{"]
     unused = [] if any("threads" in line for line in body) else ["(void)threads;"]
-    lines = [*head, *indented([*_unpacked(program, body), *unused, *body]), "}"]
-    return "\n".join([*([_RESERVE] if any("reserve(" in line for line in body) else []), *lines])
+    return "\n".join([*head, *indented([*_unpacked(program, body), *unused, *body]), "}"])
+
+
+def _scratch(kernel: KernelText) -> list[tuple[str, Buffer]]:
+    """The slices of ``kernel``, each with how many there are."""
+    return [*(("1", buffer) for buffer in kernel.shared), *(("threads", buffer) for buffer in kernel.private)]
+
+
+def _largest(alternatives: Sequence[Sequence[tuple[str, Buffer]]]) -> list[str]:
+    """Add the largest of several groups of arrays, of which only one is needed at a time, to the total."""
+    lines: list[str] = []
+    for alternative in alternatives:
+        lines += ["scratch = 0;"]
+        lines += [_reserved("scratch", times, buffer) for times, buffer in alternative]
+        lines += ["most = scratch > most ? scratch : most;"]
+    return [*lines, "if (__builtin_add_overflow(total, most, &total))", "    return -1;"]
 
 
 _RESERVE = """\
@@ -98,22 +125,34 @@ def _reserved(total: str, times: str, buffer: Buffer) -> str:
     return f"if (reserve(&{total}, {times}, {rank}, (const int64_t[]){{{dims}}}))\n        return -1;"
 
 
-def _run(program: Program, kernels: Sequence[KernelText]) -> str:
-    by_name = {buffer.name: buffer for buffer in program.buffers}
-    calls = [kernel.call for kernel in kernels]
+def _run(program: Program, kernels: Sequence[KernelText], name: str, linkage: str) -> str:
     read = set(buffers_of([statement for kernel in program.kernels for statement in kernel.body]))
-    pointers = [f"const float *const {name} = inputs[{k}];" for k, name in enumerate(program.inputs) if name in read]
+    pointers = [f"const float *const {given} = inputs[{k}];" for k, given in enumerate(program.inputs) if given in read]
     pointers += [f"float *const {program.outputs[p]} = outputs[{p}];" for p in written_outputs(program)]
-    slices: list[str] = []
-    for buffer in _workspaces(program):
-        slices += [f"float *const {buffer.name} = scratch;", f"scratch += {floats_text(by_name[buffer.name])};"]
-    needed = bool(slices) or any(kernel.shared or kernel.private for kernel in kernels)
-    body = [*pointers, *slices, *calls]
+    carved = [line for slot in slots(program) for line in _carved(slot)]
+    body = [*pointers, *carved, *(kernel.call for kernel in kernels)]
     lines = ["if (threads < 1)", "    return 1;"]
-    if needed:
-        lines += ["if (workspace == NULL && ilang_workspace(extents, threads) != 0)", "    return 2;"]
+    if carved or any(kernel.shared or kernel.private for kernel in kernels):
+        lines += [f"if (workspace == NULL && {name}_workspace(extents, threads) != 0)", "    return 2;"]
         lines += ["float *scratch = workspace;"]
     else:
         lines += ["(void)workspace;"]
-    lines += [*_unpacked(program, body), *body, "return 0;"]
-    return "\n".join([ENTRY, "{", *indented(lines), "}"])
+    unused = [f"(void){array};" for array in ("inputs", "outputs") if not any(array in line for line in pointers)]
+    lines += [*unused, *_unpacked(program, body), *body, "return 0;"]
+    return "\n".join([linkage + ENTRY.format(name=name), "{", *indented(lines), "}"])
+
+
+def _carved(slot: Sequence[Buffer]) -> list[str]:
+    """Take the buffers of one slot, which lie at the same place, off the front of the scratch memory."""
+    first, *others = _by_size(slot)
+    lines = [f"float *const {buffer.name} = scratch;" for buffer in slot]
+    if not others:
+        return [*lines, f"scratch += {first};"]
+    most = f"{slot[0].name}_slot"
+    lines += [f"int64_t {most} = {first};", *(f"{most} = {most} > {size} ? {most} : {size};" for size in others)]
+    return [*lines, f"scratch += {most};"]
+
+
+def _by_size(slot: Sequence[Buffer]) -> dict[str, Buffer]:
+    """The buffers of a slot by their size in C, one of each."""
+    return {floats_text(buffer): buffer for buffer in reversed(slot)}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ilang_eq import i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lower.ir import Apply, Program
@@ -107,6 +108,15 @@ def test_workspace_and_outputs_that_no_kernel_writes(shape: tuple[int, int]) -> 
     np.testing.assert_array_equal(again, sums)
     assert not np.shares_memory(passed, y)
     assert not np.shares_memory(again, sums)
+
+
+def test_workspace_buffers_share_memory() -> None:
+    chain = i("-ij~ij") >> i("+ij~ji") >> i("+ji~j") >> i("/j~j") >> i("-j~j") >> i("*j~j") >> i("0>j~j")
+    kernel = chain.compile(threads=2)
+    for shape in ((30, 40), (1, 100), (0, 7)):
+        (x,) = normal(shape)
+        np.testing.assert_allclose(kernel(x), chain.interpret(x), rtol=1e-4)
+    assert kernel._signature(((30, 40),)).workspace == 2 * 30 * 40, "of 6 buffers, 2 at a time"
 
 
 @pytest.mark.parametrize("name", [*MATMULS, "softmax"])

@@ -10,9 +10,12 @@ import sys
 import numpy as np
 import pytest
 
+from ilang_eq import i
 from ilang_eq.c.build import build, find_compiler
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.library import load
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 from tests.c import programs
 
 CASES = {
@@ -23,6 +26,7 @@ CASES = {
     "softmax": (programs.softmax(), [(3, 70)]),
     "max": (programs.reduction("max", -np.inf), [(67,)]),
     "two kernels": (programs.two_kernels(), [(4, 9), (2,)]),
+    "shared memory": (lower(wire(i("-ij~ij") >> i("+ij~i") >> i("^i~i") >> i("-i~i") >> i("^i~i"))), [(5, 7)]),
     "empty": (programs.matmul(6, 32), [(0, 5), (5, 0)]),
 }
 
