@@ -1,181 +1,155 @@
-"""Kernels found by the cost model alone, against NumPy and PyTorch: interleaved, warm, medians with quartiles.
+"""Kernels found by the cost model alone against their peers, on the CPU.
 
-    python benchmarks/cpu.py [--threads N] [--rounds N] [name ...]
+    python -m benchmarks.cpu [--threads N] [--rounds N] [--only CONTESTANT ...] [workload ...]
 
-PyTorch is optional. The error of every result against float64 is printed. Ours writes into a reused ``out=``; the peers
-allocate their outputs.
+Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
+one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
+ones write into memory used before. The ratio is the best peer's median ÷ ours, kind by kind; a peer that cannot write
+into given memory takes part in both. The limit is the machine's (``benchmarks.limits``), the error is against float64.
+
+Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
+``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and a slower
+compiler can be told apart. What is not installed is listed as missing.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ilang_eq import Component, I, i, optimize
+from benchmarks.arena import Arena, Outcome
+from benchmarks.contest import CONTESTANTS, OURS
+from benchmarks.limits import limit
+from benchmarks.peers import numpy_ops
+from benchmarks.plot import plot
+from benchmarks.workloads import Workload, chosen
+from ilang_eq.extract.machine import Machine, detect, load
 
-Arrays = Sequence[np.ndarray]
-Peer = Callable[..., Any]
+Row = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What to compute, at which shapes, and what others call it."""
-
-    name: str
-    component: Component
-    shapes: tuple[tuple[int, ...], ...]
-    numpy: Peer
-    torch: Callable[[Any], dict[str, Peer]]
+HERE = Path(__file__).parent
 
 
-def softmax_component() -> Component:
-    return (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
-
-
-def numpy_softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def workloads() -> list[Workload]:
-    matmul = i("ik*kj~ijk") >> i("+ijk~ij")
-    scores = i("ik*jk~ijk") >> i("+ijk~ij")
-    attention = scores >> softmax_component() >> i("ij*jk~ikj") >> i("+ikj~ik")
-    mlp = matmul >> i("ij+j~ij") >> i("0>ij~ij")
-    pointwise = i("i*i~i") >> i("i+i~i") >> i("i/i~i") >> i("^i~i")
-    chain = matmul >> matmul >> matmul >> i("ij*j~ij") >> i("+ij~i")
-    squares = i("ij*ij~ij") >> i("+ij~i")
-    rms = (I & ((I & I) >> squares)) >> i("ij/i~ij") >> matmul
-    lse = (((I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> i("+ij~i") >> i("$i~i")) & i(">ij~i")) >> i("i+i~i")
-    n = 16_000_000
-    return [
-        Workload("matmul", matmul, ((1024, 1024),) * 2, np.matmul, lambda t: {"eager": t.matmul}),
-        Workload(
-            "softmax",
-            softmax_component(),
-            ((4096, 4096),),
-            numpy_softmax,
-            lambda t: {"eager": lambda x: t.softmax(x, 1)},
-        ),
-        Workload(
-            "attention",
-            attention,
-            ((2048, 64),) * 3,
-            lambda q, k, v: numpy_softmax(q @ k.T) @ v,
-            lambda t: {
-                "eager": lambda q, k, v: t.softmax(q @ k.T, 1) @ v,
-                "sdpa": lambda q, k, v: t.nn.functional.scaled_dot_product_attention(
-                    q[None, None], k[None, None], v[None, None], scale=1.0
-                )[0, 0],
-            },
-        ),
-        Workload(
-            "matmul+bias+relu",
-            mlp,
-            ((256, 1024), (1024, 1024), (1024,)),
-            lambda x, w, b: np.maximum(x @ w + b, 0),
-            lambda t: {"eager": lambda x, w, b: t.relu(x @ w + b)},
-        ),
-        Workload(
-            "pointwise",
-            pointwise,
-            ((n,),) * 4,
-            lambda a, b, c, d: np.exp((a * b + c) / d),
-            lambda t: {"eager": lambda a, b, c, d: t.exp((a * b + c) / d)},
-        ),
-        Workload(
-            "chain",
-            chain,
-            ((1024, 1024),) * 4 + ((1024,),),
-            lambda a, b, c, d, x: a @ b @ c @ d @ x,
-            lambda t: {"eager": lambda a, b, c, d, x: a @ b @ c @ d @ x},
-        ),
-        Workload(
-            "rms+linear",
-            rms,
-            ((1024, 1024), (1024, 1024)),
-            lambda x, w: (x / (x * x).sum(1, keepdims=True)) @ w,
-            lambda t: {"eager": lambda x, w: (x / (x * x).sum(1, keepdim=True)) @ w},
-        ),
-        Workload(
-            "logsumexp",
-            lse,
-            ((4096, 4096),),
-            lambda x: np.log(np.exp(x - x.max(1, keepdims=True)).sum(1)) + x.max(1),
-            lambda t: {"eager": lambda x: t.logsumexp(x, 1)},
-        ),
-    ]
-
-
-def timed(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, tuple[float, float, float]]:
-    """Quartiles of each function's seconds, called in turn."""
-    spent: dict[str, list[float]] = {name: [] for name in functions}
-    for function in functions.values():
-        function()
-    for _ in range(rounds):
-        for name, function in functions.items():
-            started = time.perf_counter()
-            function()
-            spent[name].append(time.perf_counter() - started)
-    quartiles = {name: statistics.quantiles(times, n=4) for name, times in spent.items()}
-    return {name: (q[0], q[1], q[2]) for name, q in quartiles.items()}
-
-
-def run(workload: Workload, threads: int, rounds: int) -> dict[str, Any]:
-    """One row of the table."""
-    rng = np.random.default_rng(0)
-    arrays = [np.asarray(rng.standard_normal(s, dtype=np.float32)) for s in workload.shapes]
-    if workload.name == "pointwise":
-        arrays[-1] = np.abs(arrays[-1]) + 1
-    best = optimize(workload.component, workload.shapes, threads=threads)
-    result = best(*arrays)
-    right = workload.numpy(*(a.astype(np.float64) for a in arrays))
-    error = float(np.abs(result - right).max() / np.abs(right).max())
-    functions: dict[str, Callable[[], Any]] = {
-        "ours": lambda: best(*arrays, out=result),
-        "numpy": lambda: workload.numpy(*arrays),
+def row(workload: Workload, outcome: Outcome, machine: Machine, threads: int, errors: dict[str, float]) -> Row:
+    """One workload's results, as they go to the JSON file."""
+    least, held_by = limit(workload, [outcome.shape], machine, threads)
+    ratios = {kind: ratio for kind in ("cold", "warm") if (ratio := _ratio(outcome, kind)) is not None}
+    return {
+        "workload": workload.name,
+        "shapes": workload.shapes,
+        "threads": threads,
+        "target": workload.targets[min(threads, 2) - 1],
+        "ratios": ratios,
+        "limit_s": least,
+        "limit": held_by,
+        "errors": errors,
+        "predicted_s": outcome.predicted,
+        "schedule": outcome.schedule,
+        "missing": outcome.missing,
+        "seconds": {name: asdict(quartiles) for name, quartiles in outcome.seconds.items()},
     }
-    if importlib.util.find_spec("torch"):
-        torch = importlib.import_module("torch")
-        torch.set_num_threads(threads)
-        tensors = [torch.from_numpy(a) for a in arrays]
-        for name, peer in workload.torch(torch).items():
-            functions[f"torch {name}"] = lambda peer=peer: peer(*tensors)
-    times = timed(functions, rounds)
-    ratio = min(t[1] for name, t in times.items() if name != "ours") / times["ours"][1]
-    print(f"\n{workload.name} {workload.shapes}, {threads} threads: ratio {ratio:.2f}, error {error:.1e}")
-    for name, (low, middle, high) in times.items():
-        print(f"  {name:12s} {middle * 1e3:9.2f} ms  [{low * 1e3:.2f}, {high * 1e3:.2f}]")
-    print(f"  {best}")
-    row = {"workload": workload.name, "threads": threads, "ratio": ratio, "error": error, "schedule": str(best)}
-    return row | {"seconds": times, "predicted": best.cost}
 
 
-def main() -> None:
+def _ratio(outcome: Outcome, kind: str) -> float | None:
+    """The best peer's median over ours; a peer's cold calls also compete with our warm ones."""
+    ours = outcome.seconds.get(f"{OURS.name} {kind}")
+    kinds = ("cold",) if kind == "cold" else ("cold", "warm")
+    peers = [q.median for name, q in outcome.seconds.items() if not name.startswith(OURS.name) and name.endswith(kinds)]
+    return min(peers) / ours.median if ours is not None and peers else None
+
+
+def show(found: Row) -> None:
+    """Print one row."""
+    ratios = ", ".join(f"{kind} {ratio:.2f}" for kind, ratio in found["ratios"].items())
+    print(f"\n{found['workload']}, {found['threads']} threads: ratio {ratios or 'unknown'}; target {found['target']}")
+    print(f"  {'limit: ' + found['limit']:26s} {found['limit_s'] * 1e3:10.3f} ms")
+    for name, q in sorted(found["seconds"].items(), key=lambda item: item[1]["median"]):
+        error = found["errors"].get(name.rsplit(" ", 1)[0], float("nan"))
+        print(
+            f"  {name:26s} {q['median'] * 1e3:10.3f} ms  [{q['low'] * 1e3:.3f}, {q['high'] * 1e3:.3f}]  "
+            f"{found['limit_s'] / q['median']:5.0%} of the limit, error {error:.0e}"
+        )
+    for name, reason in found["missing"].items():
+        print(f"  {name:26s} missing: {reason}")
+    print(f"  {found['schedule']}", flush=True)
+
+
+def reference(workload: Workload, seed: int) -> np.ndarray:
+    """The result in float64."""
+    arrays = workload.arrays(seed=seed)
+    return workload.formula(numpy_ops, *(array.astype(np.float64) for array in arrays))
+
+
+def _errors(results: dict[str, np.ndarray], right: np.ndarray) -> dict[str, float]:
+    """The largest difference from ``right``, relative to its largest value."""
+    scale = float(np.abs(right).max())
+    return {name: float(np.abs(result - right).max()) / scale for name, result in results.items()}
+
+
+def _written(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write(text)
+    os.replace(file.name, path)
+
+
+def _saved(path: Path, rows: Sequence[Row], about: dict[str, Any]) -> list[Row]:
+    """Put ``rows`` in the file in place of older ones of the same workloads; returns all that it has then."""
+    older = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    new = {r["workload"]: r for r in rows}
+    merged = [new.pop(r["workload"], r) for r in older] + list(new.values())
+    _written(path, json.dumps({**about, "rows": merged}, indent=1, ensure_ascii=False) + "\n")
+    return merged
+
+
+def _schedule(directory: Path | None, workload: Workload, threads: int) -> str | None:
+    """The schedule found earlier; None where there is no ``directory``."""
+    if directory is None:
+        return None
+    path = directory / f"{workload.name}.t{threads}.i"
+    if not path.exists():
+        raise SystemExit(f"no schedule {path}; run without --schedules to search for one")
+    return path.read_text(encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("names", nargs="*", help="prefixes of workload names")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    print(f"{platform.processor() or platform.machine()}, {options.threads} threads")
-    chosen = [w for w in workloads() if not options.names or w.name in options.names]
-    rows = [run(workload, options.threads, options.rounds) for workload in chosen]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    parser.add_argument("--only", nargs="+", metavar="CONTESTANT", choices=[c.name for c in CONTESTANTS])
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has the peers")
+    parser.add_argument("--schedules", type=Path, metavar="DIR", help="run these schedules instead of searching")
+    parser.add_argument("--machine", help="a machine description; this machine's if none is given")
+    parser.add_argument("--out", type=Path, default=HERE, metavar="DIR", help="where results are written")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    machine = detect() if options.machine is None else load(options.machine)
+    entered = [c for c in CONTESTANTS if options.only is None or c.name in options.only]
+    about = {"machine": asdict(machine), "processor": platform.processor() or platform.machine()}
+    path = options.out / f"cpu.t{options.threads}.json"
+    rows: list[Row] = []
+    with Arena(entered, options.threads, options.python) as arena:
+        for workload in chosen(options.names):
+            known = _schedule(options.schedules, workload, options.threads)
+            outcome = arena.run(workload, options.rounds, options.seed, known)
+            errors = _errors(outcome.results, reference(workload, options.seed))
+            found = row(workload, outcome, machine, options.threads, errors)
+            show(found)
+            rows = _saved(path, [found], about)
+            if known is None and outcome.schedule is not None:
+                _written(options.out / "schedules" / f"{workload.name}.t{options.threads}.i", outcome.schedule + "\n")
+    plot(rows, path.with_suffix(".svg"))
 
 
 if __name__ == "__main__":

@@ -20,10 +20,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.contest import seconds
 from benchmarks.judgement import Noise, Ranking, best_of, mean_regret, noise, ranking
 from benchmarks.sampling import predict, sample
 from benchmarks.workloads import HELD_OUT, Shape, Workload, chosen
@@ -114,7 +116,7 @@ def timed(experiment: Experiment, workload: Workload, rounds: int, budget_s: flo
         fastest = min((min(s) for s in samples if s), default=0.0)
         for n in rng.permutation(len(kernels)):
             if done < FEW_ROUNDS or min(samples[n]) < HOPELESS * fastest:
-                samples[n].append(_seconds(kernels[n], arrays, out))
+                samples[n].append(seconds(partial(kernels[n], *arrays, out=out)))
         if done + 1 >= FEW_ROUNDS and time.perf_counter() - started > budget_s:
             break
     found = (replace(s, samples=tuple(times)) for s, times in zip(experiment.schedules, samples, strict=True))
@@ -123,18 +125,6 @@ def timed(experiment: Experiment, workload: Workload, rounds: int, budget_s: flo
 
 def _kernel(text: str, threads: int) -> CKernel:
     return compile_component(read_component(text), threads=threads)
-
-
-def _seconds(kernel: CKernel, arrays: Sequence[np.ndarray], out: object) -> float:
-    """One call's time; short kernels run often enough to be measured."""
-    calls, spent = 1, 0.0
-    while spent < 1e-4 and calls <= 256:
-        started = time.perf_counter()
-        for _ in range(calls):
-            kernel(*arrays, out=out)
-        spent = time.perf_counter() - started
-        calls *= 4
-    return spent * 4 / calls
 
 
 def judged(experiment: Experiment, machine: Machine) -> tuple[Ranking, Noise, list[float]]:

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.arena import Arena, Outcome, Quartiles, environment, quartiles
+from benchmarks.contest import MOST_CALLS, OURS, PEERS, SHORTEST, seconds
+from benchmarks.cpu import main, row
+from benchmarks.limits import holding, limit
+from benchmarks.workloads import chosen
+from ilang_eq.extract.machine import load
+
+MACHINE = load("generic_x86_64")
+NUMPY = PEERS[0]
+SCHEDULE = "i(\"ik*kj~ijk|i:4,j:16|ijki'j'\") >> i(\"+ijk~ij|i:4,j:16|ijki'j'0\")"
+(PRODUCT,) = chosen(["w1-64x64x64"])
+
+
+def test_contestants_in_processes_of_their_own(tmp_path: Path) -> None:
+    arguments = ["w1-64x64x64", "--only", "ours", "numpy", "numpy best", "--rounds", "2", "--out", str(tmp_path)]
+    (tmp_path / "w1-64x64x64.t1.i").write_text(SCHEDULE)
+    main([*arguments, "--schedules", str(tmp_path)])
+    (found,) = json.loads((tmp_path / "cpu.t1.json").read_text())["rows"]
+    assert set(found["seconds"]) == {"ours cold", "ours warm", "numpy cold", "numpy warm"}
+    assert found["missing"] == {}
+    assert found["schedule"] == SCHEDULE
+    assert set(found["errors"]) == {"ours", "numpy"}
+    assert 0 < max(found["errors"].values()) < 1e-5
+    assert not (tmp_path / "schedules").exists()
+    with pytest.raises(SystemExit, match="no schedule"):
+        main(["w1-200x200x200", "--only", "numpy", "--out", str(tmp_path), "--schedules", str(tmp_path)])
+
+
+def test_a_contestant_that_takes_too_long_or_fails_is_missing() -> None:
+    late = replace(NUMPY, patience_s=0.0)
+    with Arena([late], 1, sys.executable) as arena:
+        outcome = arena.run(PRODUCT, 1, 0, None)
+    assert outcome.missing == {"numpy": "not finished after 0 s"}
+    with Arena([OURS], 1, sys.executable) as arena:
+        outcome = arena.run(PRODUCT, 1, 0, "i(")
+    assert "ParseError" in outcome.missing["ours"]
+    with Arena([NUMPY], 1, "/bin/false") as arena:
+        outcome = arena.run(PRODUCT, 1, 0, None)
+    assert outcome.missing == {"numpy": "its process ended with code 1"}
+
+
+def test_the_ratio_is_the_best_peer_over_ours() -> None:
+    times = {"ours cold": 4.0, "ours warm": 1.0, "numpy cold": 2.0, "numpy warm": 3.0, "torch eager cold": 8.0}
+    outcome = Outcome({name: Quartiles(t, t, t) for name, t in times.items()}, {"ours": np.zeros((64, 64))})
+    found = row(PRODUCT, outcome, MACHINE, 1, {})
+    assert found["ratios"] == {"cold": 0.5, "warm": 2.0}
+    assert found["target"] == 0.9
+
+
+def test_the_limit_is_arithmetic_or_memory() -> None:
+    seconds_, held_by = limit(PRODUCT, [(64, 64)], MACHINE, 1)
+    assert held_by == "arithmetic"
+    assert seconds_ == pytest.approx(64**3 / MACHINE.vector.fma * 1e-9)
+    (pointwise,) = chosen(["w6"])
+    two, held_by = limit(replace(pointwise, work={"fma": 1}), [pointwise.shapes[0]], MACHINE, 2)
+    assert held_by == "memory"
+    assert two == pytest.approx(5 * 4 * 16e6 / MACHINE.levels[-1].bandwidth_all * 1e-9)
+
+
+def test_private_caches_add_up_over_threads() -> None:
+    l2 = MACHINE.levels[1]
+    assert holding(l2.bytes * 1.5, MACHINE, 1).name == "L3"
+    assert holding(l2.bytes * 1.5, MACHINE, 2).name == "L2"
+
+
+def test_quartiles() -> None:
+    assert quartiles([5.0]) == Quartiles(5.0, 5.0, 5.0)
+    assert quartiles([1.0, 2.0, 3.0, 4.0, 5.0]) == Quartiles(2.0, 3.0, 4.0)
+
+
+def test_short_calls_are_repeated() -> None:
+    called: list[int] = []
+    assert 0 < seconds(lambda: called.append(1)) < SHORTEST
+    assert len(called) >= MOST_CALLS
+
+
+def test_every_library_is_told_the_threads_and_to_sleep() -> None:
+    told = environment(2)
+    assert {told[name] for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {"2"}
+    assert told["OMP_WAIT_POLICY"] == "PASSIVE"
