@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.accumulators import with_accumulators
 from ilang_eq.cuda.directions import Directions, block_of, copy_directions, directions, staged_copy
-from ilang_eq.cuda.nodes import DIMS, Combine, Dim, Launch, Node, Sweep, part_of
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch, Node, Sweep, part_of
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lang.ops import OPS
@@ -21,9 +21,9 @@ def bind(region: Region, program: Program) -> Launch:
     region, accumulators = with_accumulators(region, program)
     in_memory = frozenset(b.name for b in program.buffers if b.role != "local")
     found = directions(region.body, in_memory)
-    binder = _Binder(found, in_memory, {b.name: b for b in (*program.buffers, *accumulators)}, [*accumulators])
+    binder = _Binder(found, block_of(found), in_memory, [*accumulators])
     body = binder.block(region.body, frozenset(), {})
-    return Launch(region.name, region.grid, block_of(found), body, tuple(binder.made))
+    return Launch(region.name, region.grid, binder.threads, body, tuple(binder.made))
 
 
 @dataclass(slots=True)
@@ -31,9 +31,9 @@ class _Binder:
     """``made`` collects the buffers that the binding adds."""
 
     directions: Directions
+    threads: Block
     in_memory: frozenset[str]
-    buffers: dict[str, Buffer]
-    made: list[Buffer] = field(default_factory=list)
+    made: list[Buffer]
 
     def block(self, body: Sequence[Statement], taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
         """Statements of one block, inside loops along the directions ``taken``."""
@@ -48,7 +48,7 @@ class _Binder:
     def _loop(self, loop: For, taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
         copies = copies or self._copy(loop, taken)
         dim = copies.get(loop.variable) if copies else self._direction(loop)
-        if dim is None or dim in taken or not self._may(loop, dim):
+        if dim is None or dim in taken or self.threads.along(dim) == 1 or not self._may(loop, dim):
             return (Sweep(loop, None, self.block(loop.body, taken, copies)),)
         reduced = [s for s in updates(loop.body) if s.target.buffer in shared(loop)]
         if not reduced:
@@ -68,7 +68,7 @@ class _Binder:
         usual = [self._direction(inner) for inner in loops]
         if None not in usual and len(set(usual)) == len(usual):
             return {}
-        return copy_directions(loops, copy, [dim for dim in DIMS if dim not in taken])
+        return copy_directions(loops, copy, [dim for dim in DIMS if dim not in taken and self.threads.along(dim) > 1])
 
     def _may(self, loop: For, dim: Dim) -> bool:
         """Whether threads along ``dim`` may share the iterations of ``loop``."""

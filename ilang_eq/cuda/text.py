@@ -33,7 +33,7 @@ class Places:
                 return load.buffer + "".join(f"[{text}]" for text in inside)
             case "shared":
                 slots = [THREAD[dim] for dim in home.slots]
-                return load.buffer + "".join(f"[{text}]" for text in (*slots, *map(index_text, load.indices)))
+                return load.buffer + ("".join(f"[{text}]" for text in (*slots, *map(index_text, load.indices))) or "[0]")
             case "memory" | "scratch":
                 slots = [THREAD[dim] for dim in home.slots]
                 sizes: list[Size] = [self.block.along(dim) for dim in home.slots]

@@ -1,0 +1,282 @@
+// CUDA's threads on one CPU thread, for tests: blocks run one after another, their threads as fibers that switch at
+// barriers and shuffles. Every access to shared or device memory is checked: bounds, reads of what was never written,
+// and races (two threads, one word, no barrier between them, one writing; or two blocks, one writing).
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#undef INFINITY
+#undef NAN
+
+namespace shim {
+
+enum State { READY, AT_BARRIER, AT_SHUFFLE, DONE };
+
+struct Fiber {
+    ucontext_t context;
+    char *stack;
+    State state;
+    float given[2];
+    int turn;
+};
+
+constexpr int MOST = 1024, STACK = 1 << 16;
+static Fiber fibers[MOST];
+static ucontext_t scheduler;
+static int threads, current, block, epoch;
+static bool failed;
+static char failure[512];
+static void (*body)(void *);
+static void *arguments;
+
+static void fail(const char *what, const char *name, long long index, int other)
+{
+    if (!failed)
+        snprintf(failure, sizeof failure, "%s: %s[%lld], block %d, thread %d and %d", what, name, index, block, current,
+                 other);
+    failed = true;
+}
+
+// What is known of one word since the launch began. Times are (block, epoch, thread); -1 is never.
+struct Shadow {
+    int written = 0;
+    int write_block = -1, write_epoch = -1, writer = -1;
+    int read_block = -1, read_epoch = -1, reader = -1;
+    bool many_readers = false, many_blocks = false;
+
+    void read(const char *name, long long index)
+    {
+        if (write_block >= 0 && (write_block != block || (write_epoch == epoch && writer != current)))
+            fail("race: read of what another thread writes", name, index, writer);
+        if (read_block >= 0 && read_block != block)
+            many_blocks = true;
+        if (read_block == block && read_epoch == epoch && reader != current)
+            many_readers = true;
+        if (read_block != block || read_epoch != epoch)
+            many_readers = false;
+        read_block = block, read_epoch = epoch, reader = current;
+    }
+
+    void write(const char *name, long long index)
+    {
+        if (write_block >= 0 && (write_block != block || (write_epoch == epoch && writer != current)))
+            fail("race: two writes", name, index, writer);
+        if (many_blocks || (read_block >= 0 && read_block != block))
+            fail("race: write of what another block reads", name, index, reader);
+        if (read_block == block && read_epoch == epoch && (many_readers || reader != current))
+            fail("race: write of what another thread reads", name, index, reader);
+        write_block = block, write_epoch = epoch, writer = current, written = 1;
+    }
+};
+
+// A word of shared memory: nothing in it outlives its block.
+struct Word {
+    float value = 0;
+    Shadow shadow;
+    int home = -1;
+
+    void enter()
+    {
+        if (home != block)
+            *this = Word();
+        home = block;
+    }
+};
+
+struct Reference {
+    float *value;
+    Shadow *shadow;
+    const char *name;
+    long long index;
+
+    operator float() const
+    {
+        if (!value)
+            return 0;
+        if (!shadow->written)
+            fail("read of what was never written", name, index, -1);
+        shadow->read(name, index);
+        return *value;
+    }
+    const Reference &operator=(float x) const
+    {
+        if (value) {
+            shadow->write(name, index);
+            *value = x;
+        }
+        return *this;
+    }
+    const Reference &operator=(const Reference &other) const { return *this = (float)other; }
+    const Reference &operator+=(float x) const { return *this = (float)*this + x; }
+    const Reference &operator*=(float x) const { return *this = (float)*this * x; }
+};
+
+// Memory with a shadow and bounds; ``words`` of a scratch pointer start at the block's own piece.
+struct Pointer {
+    float *values;
+    Shadow *shadows;
+    long long first, count;
+    const char *name;
+
+    Reference operator[](long long index) const
+    {
+        if (first + index < 0 || first + index >= count) {
+            fail("out of bounds", name, first + index, -1);
+            return {nullptr, nullptr, name, index};
+        }
+        return {values + first + index, shadows + first + index, name, first + index};
+    }
+    Pointer operator+(long long offset) const { return {values, shadows, first + offset, count, name}; }
+};
+
+static Pointer memory(float *values, long long count, bool written, const char *name)
+{
+    Shadow *shadows = new Shadow[count > 0 ? count : 1];
+    for (long long n = 0; n < count; n++)
+        shadows[n].written = written;
+    return {values, shadows, 0, count, name};
+}
+
+// A launch begins: what happened before is settled.
+static void settle(const Pointer &pointer)
+{
+    for (long long n = 0; n < pointer.count; n++) {
+        const int written = pointer.shadows[n].written;
+        pointer.shadows[n] = Shadow();
+        pointer.shadows[n].written = written;
+    }
+}
+
+// Shared arrays of any rank: bounds of each index are checked.
+template <int N, int... More> struct Shared {
+    Shared<More...> rows[N], overflow;
+    Shared<More...> &operator[](long long index)
+    {
+        if (index < 0 || index >= N) {
+            fail("out of bounds", "shared memory", index, -1);
+            return overflow;
+        }
+        return rows[index];
+    }
+};
+template <int N> struct Shared<N> {
+    Word words[N], overflow;
+    Reference operator[](long long index)
+    {
+        if (index < 0 || index >= N) {
+            fail("out of bounds", "shared memory", index, -1);
+            return {&overflow.value, &overflow.shadow, "shared memory", index};
+        }
+        words[index].enter();
+        return {&words[index].value, &words[index].shadow, "shared memory", index};
+    }
+};
+
+static void start()
+{
+    body(arguments);
+    fibers[current].state = DONE;
+    swapcontext(&fibers[current].context, &scheduler);
+}
+
+static void wait(State state)
+{
+    fibers[current].state = state;
+    swapcontext(&fibers[current].context, &scheduler);
+}
+
+static void release(int from, int to, State state)
+{
+    for (int t = from; t < to; t++) {
+        if (fibers[t].state != state) {
+            fail("threads wait for each other in different places", "block", t, from);
+            return;
+        }
+    }
+    for (int t = from; t < to; t++)
+        fibers[t].state = READY;
+}
+
+// Runs the block whose threads are ready: each until it waits, the last thread first where ``backwards``.
+static void run_block(bool backwards)
+{
+    for (int t = 0; t < threads; t++) {
+        Fiber &fiber = fibers[t];
+        if (!fiber.stack)
+            fiber.stack = (char *)malloc(STACK);
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack;
+        fiber.context.uc_stack.ss_size = STACK;
+        fiber.context.uc_link = nullptr;
+        makecontext(&fiber.context, start, 0);
+        fiber.state = READY;
+        fiber.turn = 0;
+    }
+    while (!failed) {
+        bool ran = false;
+        for (int n = 0; n < threads; n++) {
+            current = backwards ? threads - 1 - n : n;
+            if (fibers[current].state == READY) {
+                ran = true;
+                swapcontext(&scheduler, &fibers[current].context);
+            }
+        }
+        if (ran) {
+            for (int warp = 0; warp < threads; warp += 32)
+                if (fibers[warp].state == AT_SHUFFLE)
+                    release(warp, warp + 32 < threads ? warp + 32 : threads, AT_SHUFFLE);
+            continue;
+        }
+        if (fibers[0].state == DONE) {
+            for (int t = 0; t < threads; t++)
+                if (fibers[t].state != DONE)
+                    fail("threads wait for each other in different places", "block", t, 0);
+            return;
+        }
+        epoch++;
+        release(0, threads, AT_BARRIER);
+    }
+}
+
+// Runs a launch of ``blocks`` blocks.
+static void launch(int blocks, int block_threads, bool backwards, void (*what)(void *))
+{
+    threads = block_threads;
+    body = what;
+    for (int n = 0; n < blocks && !failed; n++) {
+        block = backwards ? blocks - 1 - n : n;
+        epoch = 0;
+        run_block(backwards);
+    }
+}
+
+} // namespace shim
+
+static struct { struct { operator int() const { return shim::current; } } x; } threadIdx;
+static struct { struct { operator int() const { return shim::block; } } x; } blockIdx;
+static struct { int x; } gridDim;
+
+#define __device__ static
+#define __forceinline__ inline
+
+static inline void __syncthreads() { shim::wait(shim::AT_BARRIER); }
+
+static inline float __int_as_float(int bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Two slots in turn: nobody gives a second value before all have taken the first.
+static inline float __shfl_xor_sync(unsigned, float value, int lanes)
+{
+    shim::Fiber &mine = shim::fibers[shim::current];
+    const int turn = mine.turn ^= 1;
+    mine.given[turn] = value;
+    shim::wait(shim::AT_SHUFFLE);
+    return shim::fibers[shim::current ^ lanes].given[turn];
+}
