@@ -19,6 +19,10 @@ from ilang_eq.lower.ir import Declare, For, Kernel, Statement
 from ilang_eq.lower.walk import code, mentions, updates, walk
 
 
+LONGEST_TILE = 1024
+"""The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Context:
     """Where a block stands: the variables in scope, what is full, and whether its version is settled."""
@@ -34,22 +38,34 @@ class _Context:
 
 def bind(kernel: Kernel) -> tuple[Node, ...]:
     """The kernel's body, bound."""
+    return _outermost(kernel.body, _Context())
+
+
+def _outermost(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]:
+    """A block outside all tasks: its parallel loops become tasks, those in its serial loops likewise."""
     nodes: list[Node] = []
     serial: list[Statement] = []
-    for statement in kernel.body:
-        if isinstance(statement, For) and statement.parallel:
-            nodes += _block(serial, _Context())
-            serial = []
-            nodes.append(_parallel(statement))
-        else:
+    for statement in statements:
+        if not isinstance(statement, For) or not _has_tasks(statement):
             serial.append(statement)
-    return (*nodes, *_block(serial, _Context()))
+            continue
+        nodes += _block(serial, context)
+        serial = []
+        if statement.parallel:
+            nodes.append(_parallel(statement, context))
+        else:
+            nodes.append(Loop(statement, _outermost(statement.body, context.inside(statement)), False))
+    return (*nodes, *_block(serial, context))
 
 
-def _parallel(loop: For) -> Parallel:
+def _has_tasks(loop: For) -> bool:
+    return any(isinstance(s, For) and s.parallel for s in walk([loop]))
+
+
+def _parallel(loop: For, context: _Context) -> Parallel:
     """Tasks for threads: this loop, and those perfectly inside it that are independent and not the innermost."""
     if innermost(loop):
-        return Parallel((loop,), (_loop(loop, _Context()),))
+        return Parallel((loop,), (_loop(loop, context),))
     loops = [loop]
     while len(inside := code(loops[-1].body)) == 1:
         (only,) = inside
@@ -57,7 +73,7 @@ def _parallel(loop: For) -> Parallel:
         if not isinstance(only, For) or bounded or innermost(only) or not independent(only):
             break
         loops.append(only)
-    return Parallel(tuple(loops), _block(loops[-1].body, _Context().inside(*loops)))
+    return Parallel(tuple(loops), _block(loops[-1].body, context.inside(*loops)))
 
 
 def _block(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]:
@@ -111,7 +127,8 @@ def _tiles(loop: For) -> tuple[For, ...]:
     """The loops of constant nests in ``loop``, less those that a reduction runs through and may leave short."""
     inside = [s for s in loop.body if isinstance(s, For)]
     below = tuple(tile for inner in inside for tile in _tiles(inner))
-    constant = all(s.limit is not None and s.step == 1 for s in walk([loop]) if isinstance(s, For))
+    nest = [s for s in walk([loop]) if isinstance(s, For)]
+    constant = all(s.limit is not None and s.limit <= LONGEST_TILE and s.step == 1 for s in nest)
     return (loop, *below) if constant and not (inside and _reduces(loop)) else below
 
 
