@@ -19,7 +19,7 @@ def prepare(
     """Search (without measuring anything) unless ``schedule`` is given, and compile."""
     predicted = None
     if schedule is None:
-        best = optimize(read_component(workload.text), workload.shapes, threads=threads)
+        best = optimize(read_component(workload.text), workload.shapes, threads=threads, database=False)
         schedule, predicted = str(best), best.cost
     kernel = compile_component(read_component(schedule), threads=threads)
     out = kernel(*arrays)

@@ -105,7 +105,7 @@ def _structures(workload: Workload, threads: int) -> list[Component]:
     for scale in _SCALES:
         shapes = [tuple(max(n // scale, 1) for n in shape) for shape in workload.ranking_shapes]
         for seed in _SEEDS:
-            best = optimize(component, shapes, threads=threads, seed=seed)
+            best = optimize(component, shapes, threads=threads, seed=seed, database=False)
             found.update(dict.fromkeys(s.component for s in best.schedules if s is not best.baseline))
     return list(found)
 

@@ -15,7 +15,6 @@ from benchmarks.peers import torch_ops
 from benchmarks.workloads import Workload
 
 torch: Any = importlib.import_module("torch")
-torch.set_grad_enabled(False)
 
 
 class _Frozen(torch.nn.Module):
@@ -69,7 +68,12 @@ def _compiled(mode: str, workload: Workload, tensors: Sequence[Any]) -> Prepared
     torch._inductor.config.freezing = True
     module = torch.compile(_Frozen(workload, tensors).eval(), mode=mode, dynamic=False)
     given = [tensor for tensor, argument in zip(tensors, workload.inputs, strict=True) if not argument.constant]
-    return Prepared(partial(module, *given), None, _as_numpy)
+
+    @torch.no_grad()
+    def run() -> Any:
+        return module(*given)
+
+    return Prepared(run, None, _as_numpy)
 
 
 def _as_numpy(result: Any) -> np.ndarray:
