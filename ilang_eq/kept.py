@@ -77,7 +77,7 @@ def recalled(request: Request, record: Record, path: Path, judge: Callable[[Comp
         best, others = _with(baseline, best, others)
     seconds = time.perf_counter() - started
     origin = f"database {path}, found {record.found}"
-    report = replace(_report(record), seconds={"lookup": seconds}, origin=origin)
+    report = replace(_report(record), seconds={"lookup": seconds, "total": seconds}, origin=origin)
     return Optimized(best, baseline, report, request.target, request.threads, request.extents, others)
 
 

@@ -20,6 +20,8 @@ from ilang_eq.request import Request, checked_request
 from ilang_eq.rewrites.rules import RuleSet
 
 if TYPE_CHECKING:
+    from ilang_eq.database.record import Key
+    from ilang_eq.database.tolerant import Results
     from ilang_eq.extract.candidate import Candidate
     from ilang_eq.extract.models import Models
     from ilang_eq.rewrites.space import Space
@@ -63,25 +65,40 @@ def optimize(
         OptionError, RuleError: an option outside its range.
     """
     from ilang_eq.database.tolerant import results_at
-    from ilang_eq.kept import key_of, recalled, record_of
+    from ilang_eq.kept import key_of
 
     started = time.monotonic()
     request = checked_request(
         component, shapes, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed
     )
-    results, models = results_at(database), models_of(request)
-    key = key_of(request, models.machine)
-    record = results.find(key, budget_s)
-    if record is not None and results.path is not None:
-        known = recalled(request, record, results.path, partial(_judged, extents=request.extents, models=models))
-        if known is not None:
-            return known
+    results, key = results_at(database), key_of(request, models_of(request).machine)
+    known = recall(request, key, results)
+    if known is not None:
+        return known
     found = _search_here(request) if budget_s is None else _search_apart(request, started + budget_s)
-    if found.report.stop_reason not in ("interrupted", "died"):
-        own = request.given if request.given != request.plain else None
-        results.save(record_of(key, found, budget_s if found.report.stop_reason in ("time", "budget") else None, own))
+    keep(request, key, results, found)
     report = replace(found.report, seconds={**found.report.seconds, "total": time.monotonic() - started})
     return optimized(request, replace(found, report=report))
+
+
+def recall(request: Request, key: Key, results: Results) -> Optimized | None:
+    """What ``results`` know of ``request``, whose key is ``key``."""
+    from ilang_eq.kept import recalled
+
+    record = results.find(key, request.budget_s)
+    if record is None or results.path is None:
+        return None
+    return recalled(request, record, results.path, partial(_judged, extents=request.extents, models=models_of(request)))
+
+
+def keep(request: Request, key: Key, results: Results, found: Found) -> None:
+    """Save ``found`` in ``results``, unless its search was stopped by accident; without the user's own schedule."""
+    from ilang_eq.kept import record_of
+
+    if found.report.stop_reason not in ("interrupted", "died"):
+        cut_short = found.report.stop_reason in ("time", "budget")
+        own = request.given if request.given != request.plain else None
+        results.save(record_of(key, found, request.budget_s if cut_short else None, own))
 
 
 def optimized(request: Request, found: Found) -> Optimized:
@@ -207,7 +224,7 @@ def _search_here(request: Request) -> Found:
     except KeyboardInterrupt:
         if found is None:
             raise
-        return _stopped(found, "interrupted")
+        return stopped(found, "interrupted")
     assert found is not None
     return found
 
@@ -223,14 +240,15 @@ def _search_apart(request: Request, deadline: float) -> Found:
             for record in worker.improvements(request, deadline):
                 found = found_in(record)
         except Expired:
-            return _stopped(found, "budget")
+            return stopped(found, "budget")
         except KeyboardInterrupt:
-            return _stopped(found, "interrupted")
+            return stopped(found, "interrupted")
         except Died as error:
             warnings.warn(f"{error}; this is the best it had found", stacklevel=3)
-            return _stopped(found, "died")
+            return stopped(found, "died")
     return found
 
 
-def _stopped(found: Found, reason: str) -> Found:
+def stopped(found: Found, reason: str) -> Found:
+    """``found``, by a search that did not come to its end."""
     return replace(found, report=replace(found.report, stop_reason=reason))

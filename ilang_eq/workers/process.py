@@ -82,10 +82,8 @@ class Worker:
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""
-        with contextlib.suppress(ProcessLookupError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
