@@ -27,7 +27,8 @@ from ilang_eq.errors import BuildError
 TIMEOUT_S = 300
 """How long the compiler may take over one kernel."""
 
-_COMMON = ("-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC")
+_LIBRARY = ("-std=gnu11", "-shared", "-fPIC")
+_MEANING = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 _FAST = ("-O3", "-march=native", "-fopenmp-simd")
 _SANITIZED = (
     "-O1",
@@ -92,12 +93,17 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def compiler_flags(sanitize: bool) -> tuple[str, ...]:
-    """The flags for this machine, OpenMP included."""
-    flags = (*_COMMON, *(_SANITIZED if sanitize else _FAST), _THREADED)
+    """The flags for a library on this machine, OpenMP included."""
+    flags = (*_LIBRARY, *_MEANING, *(_SANITIZED if sanitize else _FAST), _THREADED)
     if platform.machine() in ("x86_64", "AMD64"):
         # gcc shies away from AVX-512 by default on processors that pay for it with their clock; kernels gain by it
         return (*flags, "-mprefer-vector-width=512")
     return flags
+
+
+def standalone_flags() -> tuple[str, ...]:
+    """The flags that make object files of the same code, for this machine; plain C11."""
+    return ("-std=c11", *(flag for flag in compiler_flags(sanitize=False) if flag not in _LIBRARY))
 
 
 def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scratch: Path) -> Path:
