@@ -123,7 +123,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     parameters = [
         f"{'const ' if home.buffer.role == 'input' else ''}float *__restrict__ {home.buffer.name}" for home in memory
     ]
-    parameters += [f"float *__restrict__ {home.buffer.name}_all" for home in scratch]
+    parameters += [f"float *__restrict__ {home.buffer.name}_pieces" for home in scratch]
     parameters += [f"long long {extent_name(extent)}" for extent in extents]
     block = launch.block
     x, y = ("threadIdx.x", "0") if block.y == 1 else (f"threadIdx.x % {block.x}", f"threadIdx.x / {block.x}")
@@ -132,7 +132,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     if _exchanges(launch):
         opening.append(f"__shared__ float exchange[{block.threads}];")
     opening += [
-        f"float *const {home.buffer.name} = {home.buffer.name}_all + blockIdx.x * ({places.floats(home)});"
+        f"float *const {home.buffer.name} = {home.buffer.name}_pieces + blockIdx.x * ({places.floats(home)});"
         for home in scratch
     ]
     name = f"ilang_{launch.name}"
@@ -176,7 +176,9 @@ def _for_tasks(grid: Sequence[For], body: list[str]) -> list[str]:
 
 
 def _tasks(loop: For) -> str:
-    return extent_name(loop.extent) if loop.step == 1 else f"ceil_div({extent_name(loop.extent)}, {loop.step})"
+    extent = extent_name(loop.extent)
+    length = extent if loop.limit is None else f"least({loop.limit}, {extent})"
+    return length if loop.step == 1 else f"ceil_div({length}, {loop.step})"
 
 
 def _times(step: int) -> str:

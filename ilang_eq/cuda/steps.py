@@ -45,4 +45,5 @@ def workspaces(module: Module, shapes: Shapes) -> dict[str, int]:
 
 
 def _trips(loop: For, shapes: Shapes) -> int:
-    return -(-shapes[loop.extent.input][loop.extent.dim] // loop.step)
+    length = shapes[loop.extent.input][loop.extent.dim]
+    return -(-(length if loop.limit is None else min(loop.limit, length)) // loop.step)
