@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ilang_eq.backends import Kernel, compile_component
+from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lower.plan import Plan
 
 if TYPE_CHECKING:
+    from ilang_eq.c.prepared import Prepared
     from ilang_eq.extract.full_model import Cost
 
 
@@ -121,6 +124,39 @@ class Optimized:
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the kernel. Shapes need not be those it was optimised for."""
         return self.kernel(*arrays, out=out)
+
+    def prepare(self, **constants: Any) -> Prepared:
+        """The kernel for inputs that stay the same, such as ``in1=weights``: see ``CKernel.prepare``."""
+        return self.kernel.prepare(**constants)
+
+    def export(self, directory: str | Path, *, name: str = "kernel", overwrite: bool = False) -> Path:
+        """Write the kernel as a C library that needs neither Python nor a compiler at run time.
+
+        Args:
+            directory: where to; it is made if it does not exist.
+            name: what the files and functions are called: ``name.c``, ``name.h``, ``name.json``; and a ``main.c``.
+            overwrite: whether files that exist are replaced.
+
+        Returns:
+            The directory.
+
+        Raises:
+            OptionError: it was optimised for another target than C; or what ``ilang_eq.export.export`` raises.
+        """
+        from ilang_eq.export import export
+        from ilang_eq.lower.addresses import extent_name
+        from ilang_eq.lower.ir import Extent
+
+        if self.target != "c":
+            raise OptionError(f"a schedule for {self.target} cannot be exported", expected='target="c"')
+        sizes = {extent_name(Extent(*place)): n for place, n in sorted(self.extents.items())}
+        provenance = {
+            "optimised_for": {"extents": sizes, "threads": self.threads},
+            "predicted_seconds": self.cost,
+            "measured_seconds": self.best.measured,
+            "origin": self.report.origin,
+        }
+        return export(self.component, directory, name=name, overwrite=overwrite, sizes=sizes, provenance=provenance)
 
     def __str__(self) -> str:
         return str(self.component)
