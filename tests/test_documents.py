@@ -33,7 +33,8 @@ ALLOWED = {
     "rewrites": {"errors", "lang"},
     "lower": {"errors", "lang"},
     "extract": {"errors", "lang", "rewrites", "lower"},
-    "c": {"errors", "lang", "lower"},
+    "c": {"cache", "errors", "lang", "lower"},
+    "cuda": {"cache", "errors", "lang", "lower"},
     "database": {"errors", "lang"},
 }
 """The arrows of CONTRIBUTING.md: what each folder may import when it is imported."""

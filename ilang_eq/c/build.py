@@ -1,13 +1,10 @@
-"""Compiles C source to a shared library, once: libraries are cached by content under the user's cache directory.
+"""Compiles C source to a shared library, once.
 
-The cache is ``$ILANG_EQ_CACHE`` or the platform's cache directory. A library's name is a hash of everything that
-decides its bytes. It is built in a temporary directory and renamed into place, so that concurrent processes never
-see half of one. Where the cache cannot be written, libraries live in a temporary directory until the process ends.
+A library's name is a hash of everything that decides its bytes; ``ilang_eq/cache.py`` says where it is kept.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import os
@@ -17,11 +14,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
+from ilang_eq.cache import kept
 from ilang_eq.errors import BuildError
 
 TIMEOUT_S = 300
@@ -56,24 +51,7 @@ def build(source: str, sanitize: bool = False) -> Path:
     flags = compiler_flags(sanitize)
     key = "\0".join([source, *compiler, *flags, _version(compiler), _processor()])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + ".so"
-    try:
-        return _build_in(cache_directory(), name, lambda scratch: _compile(compiler, flags, source, scratch))
-    except OSError as error:
-        why = f"{cache_directory()}: {error.strerror}"
-    try:
-        return _build_in(_temporary_cache(why), name, lambda scratch: _compile(compiler, flags, source, scratch))
-    except OSError as error:
-        raise BuildError(f"nowhere to put a kernel: {why}; temporary directory: {error.strerror}") from None
-
-
-def _build_in(directory: Path, name: str, compiled: Callable[[Path], Path]) -> Path:
-    """The library ``name`` of ``directory``, made and moved there unless it exists. Raises OSError."""
-    library = directory / name
-    if not library.exists():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
-            os.replace(compiled(Path(scratch)), library)
-    return library
+    return kept(name, lambda scratch: _compile(compiler, flags, source, scratch))
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -157,27 +135,3 @@ def _processor() -> str:
     wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU part", "CPU implementer")
     told = {line.partition(":")[0].strip(): line for line in reversed(lines)}
     return "\n".join([platform.machine(), platform.processor(), *(told[key] for key in wanted if key in told)])
-
-
-def cache_directory() -> Path:
-    """Where libraries are kept, if it can be written."""
-    return Path(os.environ.get("ILANG_EQ_CACHE") or _user_cache() / "ilang_eq")
-
-
-def _user_cache() -> Path:
-    match sys.platform:
-        case "darwin":
-            return Path.home() / "Library" / "Caches"
-        case "win32":
-            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-        case _:
-            return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-@functools.lru_cache(maxsize=1)
-def _temporary_cache(why: str) -> Path:
-    """A directory for this process alone; says so once."""
-    warnings.warn(f"kernels are not cached between runs ({why}); set ILANG_EQ_CACHE to change that", stacklevel=3)
-    directory = Path(tempfile.mkdtemp(prefix="ilang_eq-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory

@@ -8,13 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from ilang_eq.c import build as building
-from ilang_eq.c.build import build, cache_directory, compiler_flags, find_compiler
+from ilang_eq.c.build import build, compiler_flags, find_compiler
+from ilang_eq.cache import cache_directory
 from ilang_eq.errors import BuildError
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -149,7 +151,7 @@ def test_a_full_disk_falls_back(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(building.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(BuildError, match="No space left"), pytest.warns(UserWarning, match="No space left"):
         build(SOURCE)
     assert list(cache.iterdir()) == []
@@ -157,7 +159,7 @@ def test_a_full_disk_falls_back(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_cache_that_can_only_be_read_is_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = build(SOURCE)
-    monkeypatch.setattr(building.tempfile, "TemporaryDirectory", lambda **_: pytest.fail("wrote"))
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: pytest.fail("wrote"))
     assert build(SOURCE) == library
 
 
