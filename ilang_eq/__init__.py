@@ -4,5 +4,6 @@ from ilang_eq.batch.many import optimize_many
 from ilang_eq.errors import ILangError
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.optimizer import optimize
+from ilang_eq.tracing import trace
 
-__all__ = ["Component", "I", "ILangError", "i", "optimize", "optimize_many"]
+__all__ = ["Component", "I", "ILangError", "i", "optimize", "optimize_many", "trace"]

@@ -10,6 +10,7 @@
     ├── RuleError                 an unknown rule or rule set
     ├── OptionError               an option of optimize() or compile() outside its range
     ├── DatabaseError             results that cannot be read, kept or imported
+    ├── TraceError                a model that cannot be traced, or a node list that is none
     └── BuildError                the C compiler is missing or refused a kernel
 
 An error about text carries the source, the offset of the offending character, what was expected there and
@@ -98,6 +99,10 @@ class OptionError(ILangError):
 
 class DatabaseError(ILangError):
     """Results that cannot be read, kept or imported."""
+
+
+class TraceError(ILangError):
+    """A model that cannot be traced, or not as strictly as asked; or a node list that breaks its invariants."""
 
 
 class BuildError(ILangError):

@@ -1,0 +1,199 @@
+"""PyTorch to node lists, through ``torch.export`` or from an fx graph. Loads torch."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+from torch.utils import _pytree as pytree
+
+from ilang_eq.errors import TraceError
+from ilang_eq.tracing.extents import extent_of
+from ilang_eq.tracing.nodes import Argument, ArgumentKind, Node, NodeList, Ref, Special, Type, Value, checked
+
+KEPT = (
+    torch.ops.aten.linear.default,
+    torch.ops.aten.matmul.default,
+    torch.ops.aten.layer_norm.default,
+    torch.ops.aten.rms_norm.default,
+    torch.ops.aten.silu.default,
+    torch.ops.aten.scaled_dot_product_attention.default,
+)
+"""Ops that PyTorch would take apart, and the tables know whole."""
+
+SYMBOLIC: Mapping[str, Callable[..., Any]] = {
+    "getitem": operator.getitem,
+    "operator.add": operator.add,
+    "operator.sub": operator.sub,
+    "operator.mul": operator.mul,
+    "operator.floordiv": operator.floordiv,
+    "operator.mod": operator.mod,
+    "operator.neg": operator.neg,
+    "operator.eq": operator.eq,
+    "operator.ge": operator.ge,
+    "operator.gt": operator.gt,
+    "operator.le": operator.le,
+    "operator.lt": operator.lt,
+}
+"""Python functions that stand in a graph beside ATen calls: of tuples, and of sizes known at run time."""
+
+_NAMES = {function: name for name, function in SYMBOLIC.items()}
+
+_KINDS: Mapping[InputKind, ArgumentKind] = {
+    InputKind.USER_INPUT: "input",
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "parameter",
+    InputKind.CONSTANT_TENSOR: "constant",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A program, the tensors it owns by argument name, and the structure of its inputs and results."""
+
+    program: NodeList
+    tensors: Mapping[str, torch.Tensor]
+    arguments: pytree.TreeSpec
+    results: pytree.TreeSpec
+
+
+class _Function(torch.nn.Module):
+    """A function as a module, which is what ``torch.export`` takes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
+    """Export ``module`` for inputs like these, in ATen calls. Raises TraceError where PyTorch cannot export it."""
+    table = torch.export.default_decompositions()
+    for op in KEPT:
+        table.pop(op, None)
+    wrapped = module if isinstance(module, torch.nn.Module) else _Function(module)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exported = torch.export.export(wrapped, args, dict(kwargs), strict=False).run_decompositions(table)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise TraceError(f"torch.export cannot trace {_named(module)}: {reason}") from error
+    kinds: dict[str, tuple[ArgumentKind, str]] = {}
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind not in _KINDS:
+            raise TraceError(f"the model takes an argument of kind {spec.kind.name}", expected="tensors")
+        kinds[spec.arg.name] = (_KINDS[spec.kind], spec.target or "")
+    for spec in exported.graph_signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise TraceError(f"the model changes {spec.target} while it runs", expected="a model without state")
+    program = from_graph(exported.graph_module, kinds)
+    held = {**exported.state_dict, **exported.constants}
+    tensors = {a.name: held[a.target] for a in program.arguments if a.kind != "input"}
+    arguments, results = exported.call_spec.in_spec, exported.call_spec.out_spec
+    assert arguments is not None, "torch.export records the structure of inputs"
+    assert results is not None, "torch.export records the structure of results"
+    return Captured(program, tensors, arguments, results)
+
+
+def from_graph(module: GraphModule, kinds: Mapping[str, tuple[ArgumentKind, str]]) -> NodeList:
+    """The node list of an fx graph of ATen calls. ``kinds``: what placeholders are, if not inputs."""
+    arguments: list[Argument] = []
+    nodes: list[Node] = []
+    outputs: tuple[Value, ...] = ()
+    for node in module.graph.nodes:
+        match node.op:
+            case "placeholder":
+                kind, target = kinds.get(node.name, ("input", ""))
+                arguments.append(Argument(node.name, kind, _type(node), target))
+            case "get_attr":
+                arguments.append(Argument(node.name, "constant", _type(node), str(node.target)))
+            case "call_function":
+                kwargs = tuple((name, _value(v)) for name, v in node.kwargs.items())
+                args = tuple(map(_value, node.args))
+                nodes.append(Node(node.name, _op(node), args, kwargs, _type(node), _line(node)))
+            case "output":
+                outputs = tuple(map(_value, node.args[0]))
+            case _:
+                raise TraceError(f"{node.name} is a {node.op} in the graph", expected="ATen calls")
+    return checked(NodeList(tuple(arguments), tuple(nodes), outputs, _sizes(module)))
+
+
+def _op(node: FxNode) -> str:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return f"{target.namespace}.{target._opname}.{target._overloadname}"
+    if not isinstance(target, str) and target in _NAMES:
+        return _NAMES[target]
+    raise TraceError(f"{_line(node) or node.name}: {target} is no ATen call", expected="a model without control flow")
+
+
+def _value(value: Any) -> Value:
+    match value:
+        case FxNode():
+            return Ref(value.name)
+        case list() | tuple():
+            return tuple(map(_value, value))
+        case None | bool() | int() | float() | str():
+            return value
+        case torch.SymInt():
+            return int(value) if value.node.is_constant() else str(value.node.expr)
+        case torch.dtype() | torch.layout() | torch.memory_format():
+            return Special(type(value).__name__, str(value).removeprefix("torch."))
+        case torch.device():
+            return Special("device", str(value))
+        case _:
+            raise TraceError(f"an argument of type {type(value).__name__}", expected="tensors and numbers")
+
+
+def _type(node: FxNode) -> Type:
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor):
+        return Type(str(value.dtype).removeprefix("torch."), tuple(map(_size, value.shape)))
+    if isinstance(value, tuple | list):
+        return Type("tuple")
+    return Type("none" if value is None else "int")
+
+
+def _size(size: Any) -> int | str:
+    return size if isinstance(size, int) else str(size.node.expr)
+
+
+def _sizes(module: GraphModule) -> dict[str, int]:
+    """What the symbols in shapes were in the example."""
+    sizes: dict[str, int] = {}
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        shape: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+        for size in shape:
+            if isinstance(size, int):
+                continue
+            extent = extent_of(str(size.node.expr))
+            if extent.number == 1 and len(extent.symbols) == 1:
+                sizes[extent.symbols[0]] = int(size.node.hint)
+            for symbol in size.node.expr.free_symbols:
+                sizes.setdefault(str(symbol), int(size.node.shape_env.size_hint(symbol)))
+    return sizes
+
+
+def _line(node: FxNode) -> str:
+    """The innermost line of Python that a node comes from, as ``file:12``."""
+    frames = [line for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")]
+    if not frames:
+        return ""
+    _, path, rest = frames[-1].split('"', 2)
+    number = rest.split("line ", 1)[1].split(",", 1)[0]
+    return f"{path}:{number}"
+
+
+def _named(module: Callable[..., Any]) -> str:
+    return getattr(module, "__name__", type(module).__name__)

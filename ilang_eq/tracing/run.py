@@ -1,0 +1,145 @@
+"""Running a traced program: regions by their kernels, everything else by PyTorch. Loads torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ilang_eq.tracing.extents import solve
+from ilang_eq.tracing.kernels import Kernels, bucket
+from ilang_eq.tracing.nodes import references
+from ilang_eq.tracing.partition import Partition
+from ilang_eq.tracing.region import Region
+from ilang_eq.tracing.steps import RegionCall, Values, function_of, resolved, torch_call
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do: what it makes, what it reads, and the values that nothing needs after it."""
+
+    name: str
+    reads: tuple[str, ...]
+    run: Callable[[Values], Any]
+    dropped: tuple[str, ...] = ()
+
+
+class Runner:
+    """A partitioned program, ready to run.
+
+    What depends on constants alone is computed at the first call and kept. Kernels are found at the first call for
+    each bucket of extents.
+
+    Args:
+        partition: the program and its regions.
+        tensors: the parameters and constants, by argument name. In-place changes of parameters are seen.
+        kernels: where to get kernels; may be shared between programs.
+    """
+
+    def __init__(self, partition: Partition, tensors: Mapping[str, torch.Tensor], kernels: Kernels) -> None:
+        self.program = partition.support.program
+        self.regions = partition.regions
+        self.tensors = tensors
+        self.kernels = kernels
+        self.inputs = tuple(a for a in self.program.arguments if a.kind == "input")
+        constants = {a.name for a in self.program.arguments if a.kind == "constant"}
+        steps, folded = _steps(partition, constants, {*tensors}, kernels)
+        self._folding = tuple(step for step in steps if step.name in folded)
+        self._steps = _releasing([step for step in steps if step.name not in folded], self.program.outputs)
+        self._folded: Values | None = None
+        self._buckets: set[tuple[int, ...]] = set()
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """Run on the caller's inputs, in order; returns the outputs in order."""
+        with torch.no_grad():
+            self.solve(inputs)
+            if self._folded is None:
+                self._folded = self._fold()
+            given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
+            values: Values = {**self.tensors, **self._folded, **given}
+            for step in self._steps:
+                values[step.name] = step.run(values)
+                for name in step.dropped:
+                    del values[name]
+            return [resolved(output, values) for output in self.program.outputs]
+
+    def solve(self, inputs: Sequence[Any]) -> None:
+        """Find the kernels of all regions, where the inputs' extents fall into buckets not seen before."""
+        sizes = solve(
+            pair
+            for argument, value in zip(self.inputs, inputs, strict=True)
+            if isinstance(value, torch.Tensor)
+            for pair in zip(argument.type.extents, value.shape, strict=True)
+        )
+        key = tuple(bucket(size) for size in sizes.values())
+        if key not in self._buckets:
+            known = [region for region in self.regions if _symbols(region) <= sizes.keys()]
+            self.kernels.solve(known, sizes, _reason(sizes, bool(self._buckets)))
+            self._buckets.add(key)
+
+    def _fold(self) -> Values:
+        values: Values = dict(self.tensors)
+        for step in self._folding:
+            values[step.name] = step.run(values)
+        return {step.name: values[step.name] for step in self._folding}
+
+
+def _steps(
+    partition: Partition, constants: set[str], held: set[str], kernels: Kernels
+) -> tuple[list[Step], frozenset[str]]:
+    """What has to be done, in order, and which of it depends on constants alone."""
+    found = partition.support
+    regions = {region.members[-1]: region for region in partition.regions}
+    results = {region.name for region in partition.regions}
+    fixed = set(constants)
+    steps: list[Step] = []
+    for node in found.program.nodes:
+        if node.name in regions:
+            region = regions[node.name]
+            run = RegionCall(region, found.values.types, held | fixed, kernels)
+            steps.append(Step(region.name, region.inputs, run))
+        elif node.name not in found.computed and node.name not in results:
+            steps.append(Step(node.name, node.reads, torch_call(node)))
+        else:
+            continue
+        if fixed.issuperset(steps[-1].reads) and not _random(node.op):
+            fixed.add(steps[-1].name)
+    needed = set(references(found.program.outputs))
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if step.name in needed:
+            kept.append(step)
+            needed.update(step.reads)
+    return kept[::-1], frozenset(fixed)
+
+
+def _random(op: str) -> bool:
+    """Whether two calls with the same arguments may differ."""
+    return torch.Tag.nondeterministic_seeded in getattr(function_of(op), "tags", ())
+
+
+def _releasing(steps: Sequence[Step], outputs: tuple[Any, ...]) -> list[Step]:
+    """Each value dropped after the last step that reads it, so that its memory can be used again."""
+    made = {step.name for step in steps}
+    last = dict.fromkeys(references(outputs), len(steps))
+    for n, step in reversed(list(enumerate(steps))):
+        for name in (*step.reads, step.name):
+            last.setdefault(name, n)
+    drops: dict[int, list[str]] = {}
+    for name, n in last.items():
+        if name in made:
+            drops.setdefault(n, []).append(name)
+    return [replace(step, dropped=tuple(drops.get(n, ()))) for n, step in enumerate(steps)]
+
+
+def _symbols(region: Region) -> set[str]:
+    return {s for extents in region.input_extents for extent in extents for s in extent.symbols}
+
+
+def _reason(sizes: Mapping[str, int], again: bool) -> str:
+    if not sizes:
+        return "first call"
+    buckets = ", ".join(f"{name} = {size} (bucket {bucket(size)})" for name, size in sizes.items())
+    return f"{'a new bucket of extents' if again else 'first call'}: {buckets}"

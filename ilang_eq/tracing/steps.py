@@ -1,0 +1,149 @@
+"""The steps of a traced program: calls that PyTorch runs, and regions that kernels run. Loads torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from ilang_eq.errors import TraceError
+from ilang_eq.tracing.capture import SYMBOLIC
+from ilang_eq.tracing.extents import solve
+from ilang_eq.tracing.kernels import Kernels
+from ilang_eq.tracing.nodes import Node, Ref, Special, Type, Value
+from ilang_eq.tracing.prepare import CAUSAL_BIAS
+from ilang_eq.tracing.region import Region
+
+Values: TypeAlias = dict[str, Any]
+
+
+def causal_bias(queries: int | torch.Tensor, keys: int | torch.Tensor) -> torch.Tensor:
+    """0 where a query may see a key, that is, up to its own number, else -inf."""
+    shape = [n if isinstance(n, int) else n.shape[-2] for n in (queries, keys)]
+    return torch.full(shape, float("-inf")).triu(1)
+
+
+def function_of(op: str) -> Callable[..., Any]:
+    """What PyTorch runs for an op of a node list. Raises TraceError for one there is not."""
+    if op == CAUSAL_BIAS:
+        return causal_bias
+    if op in SYMBOLIC:
+        return SYMBOLIC[op]
+    # what a region makes is contiguous; PyTorch's own result may have had the strides that a view needs
+    op = _RELAXED.get(op, op)
+    namespace, _, rest = op.partition(".")
+    name, _, overload = rest.partition(".")
+    packet = getattr(torch.ops.aten, name, None) if namespace == "aten" and name.isidentifier() else None
+    if packet is None or overload not in packet.overloads():
+        raise TraceError(f"there is no op {op!r}", expected="aten.name.overload", legal=tuple(SYMBOLIC))
+    return getattr(packet, overload)
+
+
+_RELAXED = {"aten.view.default": "aten.reshape.default", "aten._unsafe_view.default": "aten.reshape.default"}
+
+
+def constant_of(value: Value) -> Any:
+    """The torch constant or number that an argument stands for. Raises TraceError for one there is not."""
+    match value:
+        case Special("device", name):
+            return torch.device(name)
+        case Special(kind, name):
+            found = getattr(torch, name, None)
+            if type(found).__name__ != kind:
+                raise TraceError(f"torch has no {kind} {name!r}")
+            return found
+        case _:
+            return value
+
+
+def torch_call(node: Node) -> Callable[[Values], Any]:
+    """What a node left to PyTorch does, as a function of the values so far."""
+    function = function_of(node.op)
+    args = tuple(map(_constants, node.args))
+    kwargs = {name: _constants(value) for name, value in node.kwargs}
+
+    def run(values: Values) -> Any:
+        given = [resolved(value, values) for value in args]
+        return function(*given, **{name: resolved(value, values) for name, value in kwargs.items()})
+
+    return run
+
+
+def _constants(value: Value) -> Any:
+    """``value`` with its constants as torch's, references left."""
+    return [_constants(item) for item in value] if isinstance(value, tuple) else constant_of(value)
+
+
+def resolved(value: Any, values: Values) -> Any:
+    """``value`` with its references looked up."""
+    if isinstance(value, Ref):
+        return values[value.name]
+    return [resolved(item, values) for item in value] if isinstance(value, list | tuple) else value
+
+
+class RegionCall:
+    """A region with its kernels, as a function of the values so far.
+
+    Args:
+        region: what to compute.
+        types: of all values.
+        fixed: the region's inputs that are parameters or constants: what depends on them alone is kept.
+        kernels: where to get kernels, and where there are some already.
+    """
+
+    def __init__(self, region: Region, types: Mapping[str, Type], fixed: Collection[str], kernels: Kernels) -> None:
+        self.region = region
+        self.kernels = kernels
+        self.varying = tuple(name for name in region.inputs if name not in fixed)
+        self.fixed = tuple(name for name in region.inputs if name in fixed)
+        self.extents = {name: types[name].extents for name in region.inputs}
+        self.known: dict[tuple[tuple[int, ...], ...], _Bound] = {}
+
+    def __call__(self, values: Values) -> torch.Tensor:
+        """The region's result."""
+        tensors = [values[name] for name in self.varying]
+        key = tuple([tensor.shape for tensor in tensors])
+        bound = self.known.get(key)
+        if bound is None or bound.versions != [values[name]._version for name in self.fixed]:
+            bound = self.known[key] = self._bind(values)
+        arrays = [as_input(tensor, shape) for tensor, shape in zip(tensors, bound.inputs, strict=True)]
+        return bound.kernel(*arrays).view(bound.output)
+
+    def _bind(self, values: Values) -> _Bound:
+        """The kernel for inputs of these shapes, and the parameters as they are now."""
+        pairs = [
+            pair for name, extents in self.extents.items() for pair in zip(extents, values[name].shape, strict=True)
+        ]
+        sizes = solve(pairs)
+        self.kernels.solve([self.region], sizes, f"{self.region.name} has sizes {sizes}")
+        shapes = dict(zip(self.region.inputs, self.region.shapes(sizes), strict=True))
+        constants = {
+            f"in{k}": as_input(values[name], shapes[name])
+            for k, name in enumerate(self.region.inputs)
+            if name in self.fixed
+        }
+        kernel = self.kernels.kernel(self.region, sizes)
+        return _Bound(
+            kernel.prepare(**constants) if constants else kernel,
+            tuple(shapes[name] for name in self.varying),
+            tuple(extent.value(sizes) for extent in self.region.type.extents),
+            [values[name]._version for name in self.fixed],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A region for inputs of certain shapes: its kernel, the shapes at its border, the parameters' versions."""
+
+    kernel: Callable[..., torch.Tensor]
+    inputs: tuple[tuple[int, ...], ...]
+    output: tuple[int, ...]
+    versions: list[int]
+
+
+def as_input(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """A tensor in the shape in which a kernel reads it; a view if it is contiguous."""
+    floats = tensor if tensor.dtype is torch.float32 else tensor.float()
+    return floats.detach().reshape(shape).contiguous()

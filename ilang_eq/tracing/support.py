@@ -1,0 +1,112 @@
+"""Which calls of a program 𝚒 expresses, each tried by itself, and why the others stay with PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ilang_eq.tracing.nodes import Node, NodeList, Type, references
+from ilang_eq.tracing.region import Region, Unbuildable, Values, build_region, view_values
+from ilang_eq.tracing.table import COMPUTED, NUMBERS, POINTWISE, VIEWS
+
+ROOT = ""
+"""The reader of what is returned, or what PyTorch reads."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """A program, and for each node whether it is a view, computed in a region, or left to PyTorch.
+
+    Args:
+        program: without dead code.
+        values: its nodes and types by name.
+        views: nodes that are patterns over what they are a view of.
+        computed: nodes that are expressions, each as a region of its own.
+        left: the reason why each other node is left to PyTorch.
+    """
+
+    program: NodeList
+    values: Values
+    views: frozenset[str]
+    computed: Mapping[str, Region]
+    left: Mapping[str, str]
+
+    @cached_property
+    def readers(self) -> Mapping[str, Mapping[str, None]]:
+        """Who reads each computed node, through views or not: computed nodes, or ROOT."""
+        found: dict[str, dict[str, None]] = {name: {} for name in self.computed}
+
+        def note(reads: Iterable[str], reader: str) -> None:
+            for name in map(self.origin, reads):
+                if name in found:
+                    found[name][reader] = None
+
+        for node in self.program.nodes:
+            if node.name not in self.views:
+                note(node.reads, node.name if node.name in self.computed else ROOT)
+        note(references(self.program.outputs), ROOT)
+        return found
+
+    def origin(self, name: str) -> str:
+        """What a value is a view of, in the end; itself if it is none."""
+        while name in self.views and self.values.nodes[name].op in VIEWS:
+            name = self.values.nodes[name].reads[0]
+        return name
+
+    def weight(self, name: str) -> int:
+        """How much a node adds to the search of its region: an elementwise one little, whatever it is composed of."""
+        return 1 if self.values.nodes[name].op in POINTWISE else self.computed[name].component.leaves
+
+
+def support(program: NodeList, alone: Mapping[str, str]) -> Support:
+    """Try every node by itself. ``alone``: nodes known to be left to PyTorch, and why."""
+    values = Values({node.name: node for node in program.nodes}, _types(program))
+    views: set[str] = set()
+    computed: dict[str, Region] = {}
+    left = dict(alone)
+    for node in program.nodes:
+        name = node.name
+        if name in left:
+            continue
+        reason = _unreadable(program, node, values.types, computed)
+        try:
+            if reason is not None:
+                left[name] = reason
+            elif node.op in COMPUTED:
+                computed[name] = build_region(values, views, [name], (), name)
+            else:
+                view_values(values, {*views, name}, (), (), name)
+                views.add(name)
+        except Unbuildable as error:
+            left[name] = error.reason
+    return Support(program, values, frozenset(views), computed, left)
+
+
+def _unreadable(program: NodeList, node: Node, types: Mapping[str, Type], computed: Collection[str]) -> str | None:
+    """Why a call cannot be looked up in the tables; None if it can."""
+    if node.op not in COMPUTED and node.op not in VIEWS and node.op not in NUMBERS:
+        return "not in the table of ops"
+    if types[node.name].dtype != "float32":
+        return f"makes {types[node.name].dtype}, not float32"
+    if node.type.dtype == "tuple" and any(
+        node.name in reader.reads and (reader.op != "getitem" or reader.args[1] != 0) for reader in program.nodes
+    ):
+        return "more than the first of its results is read"
+    if node.op == "getitem" and node.reads[0] not in computed:
+        return "a result of a call that is left to PyTorch"
+    return None
+
+
+def _types(program: NodeList) -> dict[str, Type]:
+    """The type of every value; of a call in the tables that makes a tuple, that of the first member."""
+    types = program.types()
+    for node in program.nodes:
+        if node.op == "getitem" and node.args[1] == 0:
+            (of,) = node.reads
+            types[of] = node.type if _maker(program, of) in COMPUTED else types[of]
+    return types
+
+
+def _maker(program: NodeList, name: str) -> str:
+    return next((node.op for node in program.nodes if node.name == name), "")

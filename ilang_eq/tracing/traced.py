@@ -1,0 +1,131 @@
+"""A traced model: callable, readable, and saying what it left to PyTorch. Loads torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ilang_eq.errors import ArrayError, TraceError
+from ilang_eq.lang.component import Component
+from ilang_eq.tracing.capture import Captured
+from ilang_eq.tracing.coverage import Coverage, coverage
+from ilang_eq.tracing.kernels import Kernels, Problem, problem
+from ilang_eq.tracing.nodes import NodeList
+from ilang_eq.tracing.partition import Partition, partition
+from ilang_eq.tracing.prepare import prepared
+from ilang_eq.tracing.region import Region
+from ilang_eq.tracing.run import Runner
+
+
+class Traced:
+    """A model as regions, which kernels compute, and the calls that are left to PyTorch.
+
+    Call it as the model was called; nothing is optimised or compiled before the first call, or ``optimize``. It
+    computes no gradients.
+
+    Args:
+        captured: the program and what it owns.
+        kernels: where to get kernels.
+    """
+
+    def __init__(self, captured: Captured, kernels: Kernels) -> None:
+        self.captured = captured
+        self.partition: Partition = partition(prepared(captured.program))
+        self.runner = Runner(self.partition, captured.tensors, kernels)
+
+    @property
+    def program(self) -> NodeList:
+        """The calls that were traced."""
+        return self.captured.program
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What kernels compute, in order; ``region.component`` is 𝚒 text."""
+        return self.partition.regions
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """What stays with PyTorch, line by line, and how much of the work that is."""
+        return coverage(self.partition)
+
+    @property
+    def problems(self) -> dict[Problem, int]:
+        """What there is to optimise at the example's shapes: (component, input shapes), and how many regions it is."""
+        found: dict[Problem, int] = {}
+        for region in self.regions:
+            key = problem(region, self.partition.support.program.sizes)
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    def tasks(self) -> Iterable[tuple[Component, tuple[tuple[int, ...], ...], float]]:
+        """The same as ``optimize_many`` takes it."""
+        return [(component, shapes, float(count)) for (component, shapes), count in self.problems.items()]
+
+    def optimize(self) -> Traced:
+        """Find all kernels for the example's shapes now, rather than at the first call. Returns itself."""
+        sizes = self.partition.support.program.sizes
+        self.runner.kernels.solve(self.regions, sizes, "asked for")
+        return self
+
+    def to_json(self) -> str:
+        """The program as JSON (``json_text.py`` has the schema), without the values of parameters."""
+        from ilang_eq.tracing.json_text import to_json
+
+        return to_json(self.program)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on tensors like the example's; in the dimensions that were traced as numbers, of the same extents.
+
+        Raises:
+            ArrayError: inputs of another structure, type or shape than the example's.
+        """
+        inputs, structure = pytree.tree_flatten((args, kwargs))
+        if structure != self.captured.arguments:
+            raise ArrayError("inputs of another structure than the example's", expected=str(self.captured.arguments))
+        for argument, value in zip(self.runner.inputs, inputs, strict=True):
+            _check(argument.name, argument.type.dtype, argument.type.shape, value)
+        return pytree.tree_unflatten(self.runner(inputs), self.captured.results)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{region.name}: {region.component}" for region in self.regions)
+
+
+def _check(name: str, dtype: str, shape: tuple[int | str, ...], value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        return
+    fits = len(value.shape) == len(shape) and all(
+        isinstance(wanted, str) or wanted == given for wanted, given in zip(shape, value.shape, strict=True)
+    )
+    if not fits or str(value.dtype) != f"torch.{dtype}":
+        raise ArrayError(f"input {name} is {value.dtype} of shape {tuple(value.shape)}", expected=f"{dtype} of {shape}")
+
+
+def traced_from_json(text: str, tensors: Mapping[str, torch.Tensor], threads: int | None = None) -> Traced:
+    """A program from JSON, with ``tensors`` for its parameters and constants by ``target``; it returns a tuple.
+
+    Raises:
+        TraceError: text that is no node list, or a tensor that is missing or of the wrong type.
+    """
+    from ilang_eq.tracing.json_text import from_json
+
+    program = from_json(text)
+    held: dict[str, torch.Tensor] = {}
+    for argument in program.arguments:
+        if argument.kind == "input":
+            continue
+        tensor = tensors.get(argument.target)
+        if tensor is None:
+            raise TraceError(f"no tensor is given for {argument.target!r}", legal=tuple(tensors))
+        if tuple(tensor.shape) != argument.type.shape or str(tensor.dtype) != f"torch.{argument.type.dtype}":
+            raise TraceError(
+                f"{argument.target!r} is {tensor.dtype} of {tuple(tensor.shape)}", expected=str(argument.type)
+            )
+        held[argument.name] = tensor
+    inputs = sum(a.kind == "input" for a in program.arguments)
+    arguments = pytree.tree_structure(((None,) * inputs, {}))
+    results = pytree.tree_structure((0,) * len(program.outputs))
+    return Traced(Captured(program, held, arguments, results), Kernels(threads))

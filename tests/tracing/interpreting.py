@@ -1,0 +1,70 @@
+"""Tracing with the float64 interpreter in place of kernels: no search, no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ilang_eq.lang.component import Component
+from ilang_eq.tracing.capture import capture
+from ilang_eq.tracing.kernels import Kernels
+from ilang_eq.tracing.region import Region
+from ilang_eq.tracing.traced import Traced
+
+
+class Interpreted:
+    """A component as a kernel would be."""
+
+    def __init__(self, component: Component) -> None:
+        self.component = component
+
+    def __call__(self, *tensors: torch.Tensor) -> torch.Tensor:
+        for tensor in tensors:
+            assert tensor.dtype is torch.float32
+            assert tensor.is_contiguous()
+        result = self.component.interpret(*(tensor.numpy() for tensor in tensors))
+        assert isinstance(result, np.ndarray)
+        return torch.from_numpy(np.ascontiguousarray(result, dtype=np.float32))
+
+    def prepare(self, **constants: torch.Tensor) -> Callable[..., torch.Tensor]:
+        """With some inputs given."""
+
+        def run(*tensors: torch.Tensor) -> torch.Tensor:
+            others = iter(tensors)
+            names = [f"in{k}" for k in range(self.component.inputs)]
+            return self(*(constants[name] if name in constants else next(others) for name in names))
+
+        return run
+
+
+class Interpreting(Kernels):
+    """Remembers what was asked for, with the reason, and solves nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.asked: list[tuple[int, str]] = []
+
+    def solve(self, regions: Iterable[Region], sizes: Mapping[str, int], why: str) -> None:
+        self.asked.append((len(list(regions)), why))
+
+    def kernel(self, region: Region, sizes: Mapping[str, int]) -> Any:
+        return Interpreted(region.component)
+
+
+def interpreted(function: Callable[..., Any], *args: Any) -> Traced:
+    """``function`` traced for inputs like ``args``."""
+    return Traced(capture(function, args, {}), Interpreting())
+
+
+def agrees(function: Callable[..., Any], *args: Any, regions: int | None = 1, tolerance: float = 1e-5) -> Traced:
+    """Traced, ``function`` gives the same result; with nothing but views outside of so many regions."""
+    traced = interpreted(function, *args)
+    with torch.no_grad():
+        torch.testing.assert_close(traced(*args), function(*args), rtol=tolerance, atol=tolerance)
+    if regions is not None:
+        assert not traced.coverage.rows, str(traced.coverage)
+        assert len(traced.regions) == regions
+    return traced

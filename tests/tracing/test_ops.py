@@ -1,0 +1,129 @@
+"""Every row of the tables of ops, against PyTorch, through the float64 interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is optional")
+
+from ilang_eq.tracing.capture import KEPT  # noqa: E402
+from ilang_eq.tracing.table import COMPUTED, NUMBERS, VIEWS  # noqa: E402
+from tests.tracing.interpreting import agrees, interpreted  # noqa: E402
+
+F = torch.nn.functional
+aten = torch.ops.aten
+
+
+def tensor(*shape: int, seed: int = 0) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
+
+
+def positive(*shape: int) -> Any:
+    return tensor(*shape).abs() + 0.1
+
+
+X, Y = tensor(3, 4, 6), tensor(3, 4, 6, seed=1)
+ROW, COLUMN = tensor(6), tensor(4, 1)
+MATRIX, WEIGHT, BIAS = tensor(5, 6), tensor(7, 6), tensor(7)
+QUERY, KEY = tensor(2, 4, 5, 8), tensor(2, 4, 7, 8)
+MASK = torch.tensor([[True, False, True], [False, True, True]])
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "add": (lambda x, y: x + y, (X, Y)),
+    "add scaled": (lambda x, y: torch.add(x, y, alpha=3), (X, ROW)),
+    "add number": (lambda x: x + 2, (X,)),
+    "sub": (lambda x, y: x - y, (X, COLUMN)),
+    "rsub": (lambda x: 2 - x, (X,)),
+    "rsub op": (lambda x: aten.rsub.Scalar(x, 2.5), (X,)),
+    "mul": (lambda x, y: x * y * 0.5, (X, Y)),
+    "div": (lambda x, y: x / y / 3, (X, Y)),
+    "maximum": (lambda x, y: torch.maximum(x, y) + torch.minimum(x, y), (X, Y)),
+    "powers": (lambda x: x**2 + x**3 + x**4 + x**1, (X,)),
+    "negative powers": (lambda x: x**-1 + x**-2, (X,)),
+    "real powers": (lambda x, y: x**1.5 + x**y, (positive(3, 4), tensor(3, 4, seed=3))),
+    "neg": (lambda x: -x, (X,)),
+    "exp": (lambda x: x.exp(), (X,)),
+    "log": (lambda x: x.log(), (positive(3, 4),)),
+    "roots": (lambda x: x.sqrt() + x.rsqrt(), (positive(3, 4),)),
+    "reciprocal": (lambda x: x.reciprocal(), (X,)),
+    "abs": (lambda x: x.abs(), (X,)),
+    "relu": (lambda x: F.relu(x), (X,)),
+    "sigmoid": (lambda x: x.sigmoid(), (X,)),
+    "silu": (lambda x: F.silu(x), (X,)),
+    "tanh": (lambda x: x.tanh(), (X,)),
+    "erf": (lambda x: x.erf(), (X,)),
+    "gelu": (lambda x: F.gelu(x), (4 * X,)),
+    "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), (4 * X,)),
+    "clamp": (lambda x: x.clamp(-0.5, 0.5) + x.clamp(min=0.1) + x.clamp(max=0.2), (X,)),
+    "clamp tensors": (lambda x, y: aten.clamp_min.default(x, 0.1) + aten.clamp_max.default(y, 0.2), (X, Y)),
+    "where": (lambda m, x, y: torch.where(m, x, y), (MASK, tensor(2, 3), tensor(2, 3, seed=1))),
+    "sum": (lambda x: x.sum(1) * x.sum(), (X,)),
+    "extrema": (lambda x: x.amax((0, 2)) - x.amin((0, 2)), (X,)),
+    "mean": (lambda x: x.mean((0, 2), keepdim=True) + x.mean(), (X,)),
+    "var": (lambda x: x.var(-1, keepdim=True) + x.var((0, 1), correction=0, keepdim=True), (X,)),
+    "softmax": (lambda x: x.softmax(1), (X,)),
+    "log softmax": (lambda x: x.log_softmax(-1), (X,)),
+    "layer norm": (lambda x, w, b: F.layer_norm(x, (6,), w, b), (X, ROW, tensor(6, seed=1))),
+    "layer norm over two": (lambda x: F.layer_norm(x, (4, 6)), (X,)),
+    "group norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (X, tensor(4), tensor(4, seed=1))),
+    "rms norm": (lambda x, w: F.rms_norm(x, (6,), w) + F.rms_norm(x, (6,), eps=0.1), (X, ROW)),
+    "linear": (lambda x, w, b: F.linear(x, w, b), (X, WEIGHT, BIAS)),
+    "mm": (lambda x, y: x @ y.T, (MATRIX, WEIGHT)),
+    "mm op": (lambda x, y: torch.mm(x, y), (MATRIX, tensor(6, 2))),
+    "gram": (lambda x: x @ x.T, (MATRIX,)),
+    "bmm": (lambda x, y: torch.bmm(x, y.transpose(1, 2)), (X, Y)),
+    "matmul broadcast": (lambda x, y: torch.matmul(x, y), (tensor(2, 1, 3, 4), tensor(5, 4, 6))),
+    "vectors": (lambda x, v: (x @ v) * torch.dot(v, v) + v[:5].sum() * 0, (MATRIX, ROW)),
+    "addmm": (lambda c, x, y: torch.addmm(c, x, y, beta=0.5, alpha=2), (tensor(5, 2), MATRIX, tensor(6, 2))),
+    "baddbmm": (lambda c, x, y: torch.baddbmm(c, x, y), (tensor(3, 4, 2), X, tensor(3, 6, 2))),
+    "einsum": (lambda x, y: torch.einsum("bij,bkj->kbi", x, y), (X, tensor(3, 2, 6))),
+    "einsum heads": (lambda x, w: torch.einsum("bid,dhk->bhik", x, w), (X, tensor(6, 2, 5))),
+    "attention": (F.scaled_dot_product_attention, (QUERY, KEY, KEY)),
+    "attention, bias": (F.scaled_dot_product_attention, (QUERY, KEY, KEY, tensor(4, 5, 7))),
+    "attention, mask": (F.scaled_dot_product_attention, (QUERY, KEY, KEY, tensor(5, 7) < 1)),
+    "attention, scale": (lambda q, k: F.scaled_dot_product_attention(q, k, k, scale=0.3), (QUERY, KEY)),
+    "attention, grouped": (
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
+        (QUERY, tensor(2, 2, 7, 8)),
+    ),
+    "reshapes": (lambda x: (x.reshape(3, 4, 2, 3).permute(2, 0, 1, 3) * 2).flatten(1, 2), (X,)),
+    "merge": (lambda x: x.transpose(1, 2).reshape(3, 24) + 1, (X,)),
+    "unit dimensions": (
+        lambda x: (x.unsqueeze(1) * x.unsqueeze(-2)).squeeze() + x[None].squeeze(0).unsqueeze(1),
+        (MATRIX,),
+    ),
+    "expand": (lambda x, y: x.expand(3, 4, 6) * y, (ROW, X)),
+    "transposed sum": (lambda x: x + x.T, (tensor(4, 4),)),
+    "numbers": (lambda x: (x + torch.full((4, 1), 2.0)) * torch.ones_like(x) - torch.zeros(6), (X,)),
+    "dropout": (lambda x: F.dropout(x, 0.5, training=False).clone() * 2, (X,)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_op(name: str) -> None:
+    function, args = CASES[name]
+    agrees(function, *args, regions=None)
+
+
+LEFT = {"vectors": 1}
+"""Cases with calls that stay with PyTorch: slices."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_left_to_pytorch(name: str) -> None:
+    function, args = CASES[name]
+    assert len(interpreted(function, *args).coverage.rows) == LEFT.get(name, 0)
+
+
+def test_every_op_in_the_tables_exists() -> None:
+    for name in [*COMPUTED, *VIEWS, *NUMBERS]:
+        if name != "getitem":
+            _, op, overload = name.split(".")
+            assert overload in getattr(aten, op).overloads()
+
+
+def test_ops_that_are_kept_whole_are_in_the_tables() -> None:
+    assert {str(op) for op in KEPT} <= COMPUTED.keys()
