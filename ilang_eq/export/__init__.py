@@ -11,13 +11,15 @@ from ilang_eq.export.example import example
 from ilang_eq.export.folder import write_files
 from ilang_eq.export.interface import checked_name
 from ilang_eq.export.manifest import manifest
+from ilang_eq.export.model import Model, model_library, prepared, weights_bytes
+from ilang_eq.export.model import described as described_model
 from ilang_eq.export.program import Library, described, program_library
 from ilang_eq.export.source import header
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
-__all__ = ["export"]
+__all__ = ["export", "export_model"]
 
 
 def export(
@@ -56,6 +58,39 @@ def export(
     return Path(directory)
 
 
+def export_model(
+    model: Model,
+    directory: str | Path,
+    *,
+    name: str = "model",
+    overwrite: bool = False,
+    provenance: Mapping[str, object] | None = None,
+) -> Path:
+    """Write programs that feed each other as one library, for the shapes they have; beside it ``name.weights``.
+
+    The library plans one workspace for all that lies between the programs. What they compute from weights alone is
+    computed now.
+
+    Args:
+        model: the programs, and what they read.
+        directory: where to; it is made if it does not exist.
+        name: what files and functions are called: a C identifier.
+        overwrite: whether files that exist are replaced.
+        provenance: what else ``name.json`` shall say of where the model comes from; JSON values.
+
+    Returns:
+        The directory.
+
+    Raises:
+        OptionError: a name that is none in C; files that exist; a directory that cannot be written; nothing to compute.
+    """
+    ready = prepared(model)
+    library = model_library(ready, checked_name(name), [])
+    extra = {f"{name}.weights": weights_bytes(ready)} if ready.weights else {}
+    write_library(library, Path(directory), overwrite, described_model(ready), {}, provenance or {}, extra)
+    return Path(directory)
+
+
 def write_library(
     library: Library,
     directory: Path,
@@ -63,8 +98,9 @@ def write_library(
     computes: Mapping[str, object],
     sizes: Mapping[str, int],
     provenance: Mapping[str, object],
+    extra: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write the files of ``library``; see ``write_files`` for what it raises."""
+    """Write the files of ``library``, and ``extra`` ones; see ``write_files`` for what it raises."""
     interface = library.interface
     build = f"cc {' '.join(standalone_flags())} main.c {interface.name}.c -lm -o {interface.name}"
     files = {
@@ -73,4 +109,4 @@ def write_library(
         f"{interface.name}.json": manifest(interface, computes, provenance),
         "main.c": example(interface, build, sizes),
     }
-    write_files(directory, {file: text.encode() for file, text in files.items()}, overwrite)
+    write_files(directory, {file: text.encode() for file, text in files.items()} | dict(extra or {}), overwrite)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang_eq.export.interface import Array, Interface
+from ilang_eq.export.interface import WEIGHTS, Array, Interface
 
 DEFAULT_EXTENT = 64
 
@@ -25,7 +25,7 @@ static float *made_up(int64_t floats, int which)
     return array;
 }}
 
-static void print_sum(const char *name, const float *array, int64_t floats)
+{loading}static void print_sum(const char *name, const float *array, int64_t floats)
 {{
     double sum = 0.0;
     for (int64_t n = 0; n < floats; n++)
@@ -41,6 +41,22 @@ int main({parameters})
 """
 
 
+_LOADED = """\
+static float *loaded(const char *path, int64_t floats)
+{
+    float *array = malloc((size_t)floats * sizeof(float));
+    FILE *file = fopen(path, "rb");
+    if (array == NULL || file == NULL || fread(array, sizeof(float), (size_t)floats, file) != (size_t)floats) {
+        fprintf(stderr, "%s cannot be read\\n", path);
+        exit(EXIT_FAILURE);
+    }
+    fclose(file);
+    return array;
+}
+
+"""
+
+
 def example(interface: Interface, build: str, sizes: Mapping[str, int]) -> str:
     """The text of ``main.c``.
 
@@ -51,7 +67,7 @@ def example(interface: Interface, build: str, sizes: Mapping[str, int]) -> str:
     """
     arrays = [*interface.inputs, *interface.outputs]
     lines = _extents(interface, sizes)
-    lines += [f"float *{array.name} = made_up({array.floats}, {n});" for n, array in enumerate(arrays)]
+    lines += [f"float *{array.name} = {_filled(interface, array, n)};" for n, array in enumerate(arrays)]
     lines += [
         "const int threads = 1;",
         f"const int64_t size = {interface.called('workspace_size', (), ('threads',))};",
@@ -65,10 +81,17 @@ def example(interface: Interface, build: str, sizes: Mapping[str, int]) -> str:
     return _MAIN.format(
         name=interface.name,
         build=build,
+        loading=_LOADED if any(array.name == WEIGHTS for array in arrays) else "",
         usage="".join(f" {name}" for name in interface.extents),
         parameters="int argc, char **argv" if interface.extents else "void",
         body="\n".join("    " + line for line in lines),
     )
+
+
+def _filled(interface: Interface, array: Array, which: int) -> str:
+    if array.name == WEIGHTS:
+        return f'loaded("{interface.name}.weights", {array.floats})'
+    return f"made_up({array.floats}, {which})"
 
 
 def _extents(interface: Interface, sizes: Mapping[str, int]) -> list[str]:

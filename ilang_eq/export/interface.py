@@ -22,6 +22,10 @@ ERRORS = (
 """Error codes in the order of their numbers, from 0, and what each means where ``name`` is that of the library."""
 
 
+WEIGHTS = "weights"
+"""The array of all weights of a model, whose contents are in the file ``name.weights``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Array:
     """A row-major float32 array. ``dims`` are C expressions of the extents."""

@@ -1,0 +1,203 @@
+"""Several programs that feed each other, for fixed shapes, as one library with one workspace.
+
+Weights are one array, in a file of its own, laid out as the manifest says; what programs compute from weights alone is
+computed before, and is in that file in their place. Values between programs share memory where they are not alive at
+the same time.
+
+Invariants of ``Model``:
+  * a step reads inputs, weights, and what earlier steps have made; every name is made once
+  * arrays are row-major: a step may read an array in another shape of as many elements
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from ilang_eq.c.arrays import Floats
+from ilang_eq.c.emit import program_functions, source_of
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.c.vectors import Used
+from ilang_eq.export.interface import WEIGHTS, Array, Interface
+from ilang_eq.export.planning import Layout, Lifetime, padded, planned
+from ilang_eq.export.program import Library
+from ilang_eq.export.source import WARNINGS, entry_points
+from ilang_eq.lower.interface import call_extents, output_shapes
+from ilang_eq.lower.ir import Program
+from ilang_eq.lower.preparation import prepare
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run of a program.
+
+    Attributes:
+        program: what to run; all its outputs are written by its kernels.
+        reads: the names of its inputs.
+        shapes: the shapes in which it reads them.
+        makes: the names of its outputs.
+    """
+
+    program: Program
+    reads: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    makes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Programs in the order they run. ``outputs`` are what is returned: names, with the shapes to return them in."""
+
+    inputs: Mapping[str, Shape]
+    weights: Mapping[str, Floats]
+    steps: tuple[Step, ...]
+    outputs: tuple[tuple[str, Shape], ...]
+
+
+def prepared(model: Model) -> Model:
+    """``model`` with all that depends on weights alone among its weights, and without weights that nothing reads."""
+    weights = dict(model.weights)
+    steps: list[Step] = []
+    for step in model.steps:
+        constants = [k for k, name in enumerate(step.reads) if name in weights]
+        split = prepare(step.program, constants)
+        kept: list[str] = []
+        if split.first.outputs:
+            arrays = [weights[step.reads[k]].reshape(step.shapes[k]) for k in split.constants]
+            results = CKernel(split.first)(*arrays)
+            made = results if len(split.first.outputs) > 1 else (results,)
+            kept = [f"{step.makes[0]}.{name}" for name in split.first.outputs]
+            weights |= dict(zip(kept, made, strict=True))
+        left = (*split.varying, *split.fixed)
+        reads = (*(step.reads[k] for k in left), *kept)
+        shapes = (*(step.shapes[k] for k in left), *(weights[name].shape for name in kept))
+        steps.append(Step(split.rest, reads, shapes, step.makes))
+    read = {name for step in steps for name in step.reads} | {name for name, _ in model.outputs}
+    return replace(model, steps=tuple(steps), weights={name: w for name, w in weights.items() if name in read})
+
+
+def weights_layout(model: Model) -> Layout:
+    """Where each weight lies in the array of all."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for name, weight in model.weights.items():
+        offsets[name] = end
+        end += padded(weight.size)
+    return Layout(offsets, end)
+
+
+def workspace_layout(model: Model) -> Layout:
+    """Where the values between steps lie in the workspace."""
+    returned = dict(model.outputs)
+    last = {name: n for n, step in enumerate(model.steps) for name in step.reads}
+    values: list[Lifetime] = []
+    for n, step in enumerate(model.steps):
+        for name, shape in zip(step.makes, output_shapes(step.program, step.shapes), strict=True):
+            if name not in returned:
+                values.append(Lifetime(name, prod(shape), n, last.get(name, n)))
+    return planned(values)
+
+
+def model_library(model: Model, name: str, notes: Sequence[str]) -> Library:
+    """The library that computes ``model``, which is prepared."""
+    interface = model_interface(model, name)
+    programs = {program: f"p{n}" for n, program in enumerate(dict.fromkeys(step.program for step in model.steps))}
+    used = Used()
+    functions = [
+        function
+        for program, prefix in programs.items()
+        for function in program_functions(_renamed(program, prefix), used, prefix, "static ")
+    ]
+    public = entry_points(interface, _sizing(model, programs), _running(model, programs))
+    copies = any("memcpy(" in function for function in public)
+    title = WARNINGS + "\n#include <string.h>" if copies else WARNINGS
+    return Library(interface, source_of(title, (*functions, *public), used), tuple(notes))
+
+
+def described(model: Model) -> dict[str, object]:
+    """What the manifest says of ``model`` beside its interface."""
+    layout = weights_layout(model)
+    return {
+        "input_names": list(model.inputs),
+        "output_names": [name for name, _ in model.outputs],
+        "weights": {
+            "dtype": "little-endian float32",
+            "bytes": 4 * layout.floats,
+            "arrays": [
+                {"name": name, "offset": 4 * layout.offsets[name], "shape": list(weight.shape)}
+                for name, weight in model.weights.items()
+            ],
+        },
+        "steps": [{"makes": list(step.makes), "reads": list(step.reads)} for step in model.steps],
+    }
+
+
+def weights_bytes(model: Model) -> bytes:
+    """The contents of the file of weights."""
+    layout = weights_layout(model)
+    floats = np.zeros(layout.floats, dtype="<f4")
+    for name, weight in model.weights.items():
+        floats[layout.offsets[name] : layout.offsets[name] + weight.size] = weight.ravel()
+    return floats.tobytes()
+
+
+def model_interface(model: Model, name: str) -> Interface:
+    """Inputs, the weights if there are any, and outputs."""
+    inputs = [Array(f"in{k}", tuple(map(str, shape))) for k, shape in enumerate(model.inputs.values())]
+    weights = [Array(WEIGHTS, (str(weights_layout(model).floats),))] if model.weights else []
+    outputs = [Array(f"out{k}", tuple(map(str, shape))) for k, (_, shape) in enumerate(model.outputs)]
+    return Interface(name, (*inputs, *weights), tuple(outputs), ())
+
+
+def _renamed(program: Program, prefix: str) -> Program:
+    """``program`` with kernels whose names no other program has."""
+    kernels = tuple(replace(kernel, name=f"{prefix}_{kernel.name}") for kernel in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+def _sizing(model: Model, programs: Mapping[Program, str]) -> list[str]:
+    """The workspace of the hungriest step comes after the values."""
+    calls = dict.fromkeys(f"{programs[s.program]}_workspace({_extents(s)}, threads)" for s in model.steps)
+    lines = ["int64_t most = 0, step;"]
+    for call in calls:
+        lines += [f"step = {call};", "most = step < 0 || most < 0 ? -1 : step > most ? step : most;"]
+    values = workspace_layout(model).floats
+    return [*lines, f"const int64_t floats = most < 0 || most > INT64_MAX - {values} ? -1 : most + {values};"]
+
+
+def _running(model: Model, programs: Mapping[Program, str]) -> list[str]:
+    layout = workspace_layout(model)
+    where = _places(model, layout)
+    lines = ["float *const values = workspace;", f"float *const scratch = values + {layout.floats};"]
+    for step in model.steps:
+        inputs = ", ".join(where[name] for name in step.reads)
+        outputs = ", ".join(where[name] for name in step.makes)
+        lines += [
+            f"// {', '.join(step.makes)}",
+            f"{programs[step.program]}_run((const float *const[]){{{inputs}}}, (float *const[]){{{outputs}}},",
+            f"       {_extents(step)}, scratch, threads);",
+        ]
+    for k, (name, shape) in enumerate(model.outputs):
+        if where[name] != f"out{k}":
+            lines += [f"memcpy(out{k}, {where[name]}, {prod(shape)} * sizeof(float));"]
+    return [*lines, "return 0;"]
+
+
+def _places(model: Model, layout: Layout) -> dict[str, str]:
+    """Where each value lies, in C. What is returned is made in the caller's memory; twice, it is copied."""
+    weights = weights_layout(model).offsets
+    made = {name for step in model.steps for name in step.makes}
+    places = {name: f"values + {offset}" for name, offset in layout.offsets.items()}
+    places |= {name: f"in{k}" for k, name in enumerate(model.inputs)}
+    places |= {name: f"weights + {offset}" for name, offset in weights.items()}
+    return places | {name: f"out{k}" for k, (name, _) in reversed(list(enumerate(model.outputs))) if name in made}
+
+
+def _extents(step: Step) -> str:
+    numbers = [str(step.shapes[extent.input][extent.dim]) for extent in call_extents(step.program)]
+    return f"(const int64_t[]){{{', '.join(numbers) or '0'}}}"
