@@ -11,7 +11,8 @@
     ├── OptionError               an option of optimize() or compile() outside its range
     ├── DatabaseError             results that cannot be read, kept or imported
     ├── TraceError                a model that cannot be traced, or a node list that is none
-    └── BuildError                the C compiler is missing or refused a kernel
+    ├── DeviceError               no device to run a kernel on, or not a fit one, or its memory is full
+    └── BuildError                a compiler is missing or refused a kernel
 
 An error about text carries the source, the offset of the offending character, what was expected there and
 the legal alternatives; its message shows them with a caret.
@@ -105,5 +106,9 @@ class TraceError(ILangError):
     """A model that cannot be traced, or not as strictly as asked; or a node list that breaks its invariants."""
 
 
+class DeviceError(ILangError):
+    """There is no device to run a kernel on, or it is not fit for it, or its memory is full."""
+
+
 class BuildError(ILangError):
-    """The C compiler is missing or refused a kernel."""
+    """A compiler (of C, or NVRTC) is missing or refused a kernel."""
