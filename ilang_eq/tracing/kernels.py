@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ilang_eq.backends import Kernel
@@ -40,22 +40,31 @@ class Kernels:
 
     def solve(self, regions: Iterable[Region], sizes: Mapping[str, int], why: str) -> None:
         """Optimise what ``regions`` need at these sizes and is not known yet, and log it with the reason."""
-        from ilang_eq.optimizer import optimize
-
         problems = dict.fromkeys(problem(region, sizes) for region in regions)
         missing = [each for each in problems if each not in self.found]
         if not missing:
             return
         LOG.info("optimising %d components: %s", len(missing), why)
         started = time.perf_counter()
-        for component, shapes in missing:
-            self.found[component, shapes] = optimize(component, shapes, threads=self.threads)
-            LOG.debug("%s for %s", component, shapes)
+        self.found |= dict(zip(missing, _optimized(missing, self.threads), strict=True))
         LOG.info("optimised %d components in %.1f s", len(missing), time.perf_counter() - started)
 
     def kernel(self, region: Region, sizes: Mapping[str, int]) -> Kernel:
         """The kernel of a region that has been solved for these sizes."""
         return self.found[problem(region, sizes)].kernel
+
+
+def _optimized(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
+    """Each problem solved: several in processes of their own, as many at a time as there are cores."""
+    from ilang_eq.batch.many import optimize_many
+    from ilang_eq.optimizer import optimize
+
+    if len(problems) == 1:
+        ((component, shapes),) = problems
+        return [optimize(component, shapes, threads=threads)]
+    batch = optimize_many(problems, threads=threads, progress=lambda ended: LOG.debug("%s", ended))
+    found = zip(problems, batch.best, strict=True)
+    return [best or optimize(component, shapes, threads=threads) for (component, shapes), best in found]
 
 
 def problem(region: Region, sizes: Mapping[str, int]) -> Problem:

@@ -34,7 +34,7 @@ class Runner:
 
     Args:
         partition: the program and its regions.
-        tensors: the parameters and constants, by argument name. In-place changes of parameters are seen.
+        tensors: parameters and constants, by argument name; all of the constants. Changes of parameters are seen.
         kernels: where to get kernels; may be shared between programs.
     """
 
@@ -45,20 +45,26 @@ class Runner:
         self.kernels = kernels
         self.inputs = tuple(a for a in self.program.arguments if a.kind == "input")
         constants = {a.name for a in self.program.arguments if a.kind == "constant"}
-        steps, folded = _steps(partition, constants, {*tensors}, kernels)
+        held = {a.name for a in self.program.arguments if a.kind != "input"}
+        steps, folded = _steps(partition, constants, held, kernels)
         self._folding = tuple(step for step in steps if step.name in folded)
         self._steps = _releasing([step for step in steps if step.name not in folded], self.program.outputs)
         self._folded: Values | None = None
         self._buckets: set[tuple[int, ...]] = set()
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """Run on the caller's inputs, in order; returns the outputs in order."""
+    def __call__(self, inputs: Sequence[Any], parameters: Mapping[str, torch.Tensor] | None = None) -> list[Any]:
+        """Run on the caller's inputs, in order; returns the outputs in order.
+
+        Args:
+            inputs: the values of ``self.inputs``.
+            parameters: tensors by argument name that are not in ``tensors``, or replace those there.
+        """
         with torch.no_grad():
             self.solve(inputs)
             if self._folded is None:
                 self._folded = self._fold()
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
-            values: Values = {**self.tensors, **self._folded, **given}
+            values: Values = {**self.tensors, **(parameters or {}), **self._folded, **given}
             for step in self._steps:
                 values[step.name] = step.run(values)
                 for name in step.dropped:

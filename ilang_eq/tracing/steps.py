@@ -106,7 +106,7 @@ class RegionCall:
         tensors = [values[name] for name in self.varying]
         key = tuple([tensor.shape for tensor in tensors])
         bound = self.known.get(key)
-        if bound is None or bound.versions != [values[name]._version for name in self.fixed]:
+        if bound is None or bound.versions != self._versions(values):
             bound = self.known[key] = self._bind(values)
         arrays = [as_input(tensor, shape) for tensor, shape in zip(tensors, bound.inputs, strict=True)]
         return bound.kernel(*arrays).view(bound.output)
@@ -129,8 +129,12 @@ class RegionCall:
             kernel.prepare(**constants) if constants else kernel,
             tuple(shapes[name] for name in self.varying),
             tuple(extent.value(sizes) for extent in self.region.type.extents),
-            [values[name]._version for name in self.fixed],
+            self._versions(values),
         )
+
+    def _versions(self, values: Values) -> list[tuple[int, int]]:
+        """What changes when a parameter is replaced, or written to."""
+        return [(values[name].data_ptr(), values[name]._version) for name in self.fixed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ class _Bound:
     kernel: Callable[..., torch.Tensor]
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
-    versions: list[int]
+    versions: list[tuple[int, int]]
 
 
 def as_input(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
