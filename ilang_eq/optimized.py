@@ -14,6 +14,7 @@ from ilang_eq.lang.component import Component
 from ilang_eq.lower.plan import Plan
 
 if TYPE_CHECKING:
+    from ilang_eq.bench import Bench
     from ilang_eq.c.prepared import Prepared
     from ilang_eq.extract.full_model import Cost
 
@@ -157,6 +158,22 @@ class Optimized:
             "origin": self.report.origin,
         }
         return export(self.component, directory, name=name, overwrite=overwrite, sizes=sizes, provenance=provenance)
+
+    def bench(self, *arrays: Any, repeats: int = 20, warm_up: int = 3) -> Bench:
+        """Time the kernel, and set it against the machine's limit (``ilang_eq/bench.py``).
+
+        Args:
+            arrays: as for a call; random ones of the shapes it was optimised for if there are none.
+            repeats: samples.
+            warm_up: calls before the first.
+
+        Raises:
+            ArrayError, BuildError: as a call does.
+            OptionError: no samples, or no warm-up.
+        """
+        from ilang_eq.bench import bench
+
+        return bench(self, arrays, repeats, warm_up)
 
     def __str__(self) -> str:
         return str(self.component)

@@ -122,11 +122,16 @@ def _fits(data: dict[str, Any]) -> bool:
     )
 
 
-def _commented(text: str, path: Path) -> Task:
+def shapes_comment(text: str) -> list[tuple[int, ...]] | None:
+    """The shapes that a line such as ``# shapes: 2048x64 64x64`` of component text gives. Raises ParseError."""
     comment = next((line for line in text.splitlines() if line.startswith(_SHAPES)), None)
-    if comment is None:
+    return None if comment is None else [read_shape(word) for word in comment.removeprefix(_SHAPES).split()]
+
+
+def _commented(text: str, path: Path) -> Task:
+    shapes = shapes_comment(text)
+    if shapes is None:
         raise OptionError(f"{path} has no line that gives shapes", expected=f"`{_SHAPES} 2048x64 64x64`")
-    shapes = [read_shape(word) for word in comment.removeprefix(_SHAPES).split()]
     component = read_component(text)
     if len(shapes) != component.inputs:
         raise ShapeError(f"{path} gives {len(shapes)} shapes", expected=f"{component.inputs}, one an input")

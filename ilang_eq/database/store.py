@@ -98,13 +98,13 @@ class Database:
             if record is not None:
                 yield record
 
-    def clear(self) -> int:
-        """Forget every result; returns how many there were. Raises DatabaseError."""
+    def clear(self, but_version: str = "") -> int:
+        """Forget every result but those of one version; returns how many that were. Raises DatabaseError."""
         with _faults(self.path):
             if not self.path.exists():
                 return 0
             with closing(_writer(self.path)) as connection, connection:
-                return connection.execute("DELETE FROM results").rowcount
+                return connection.execute("DELETE FROM results WHERE version != ?", (but_version,)).rowcount
 
 
 def _reader(path: Path) -> sqlite3.Connection:
