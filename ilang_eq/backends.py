@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
 
-
-Kernel: TypeAlias = CKernel
+Kernel: TypeAlias = CKernel | CudaKernel
 """What a component compiles to: called with arrays, it has its ``source`` without being built."""
 
 
@@ -26,7 +26,7 @@ class Target:
     make: Callable[[Program, int | None], Kernel]
 
 
-TARGETS = {target.name: target for target in (Target("c", CKernel),)}
+TARGETS = {target.name: target for target in (Target("c", CKernel), Target("cuda", CudaKernel))}
 
 
 def compile_component(component: Component, target: str = "c", threads: int | None = None) -> Kernel:

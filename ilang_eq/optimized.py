@@ -16,6 +16,7 @@ from ilang_eq.lower.plan import Plan
 if TYPE_CHECKING:
     from ilang_eq.bench import Bench
     from ilang_eq.c.prepared import Prepared
+    from ilang_eq.cuda.prepared import CudaPrepared
     from ilang_eq.extract.full_model import Cost
 
 
@@ -126,7 +127,7 @@ class Optimized:
         """Run the kernel. Shapes need not be those it was optimised for."""
         return self.kernel(*arrays, out=out)
 
-    def prepare(self, **constants: Any) -> Prepared:
+    def prepare(self, **constants: Any) -> Prepared | CudaPrepared:
         """The kernel for inputs that stay the same, such as ``in1=weights``: see ``CKernel.prepare``."""
         return self.kernel.prepare(**constants)
 

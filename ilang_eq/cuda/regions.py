@@ -92,7 +92,7 @@ def _with_threads(grid: tuple[For, ...], body: tuple[Statement, ...]) -> tuple[t
 
 
 def _neighbours(loop: For) -> bool:
-    """Whether iterations of ``loop`` next to each other read neighbours in memory, or write them where none inside do."""
+    """Whether neighbouring iterations of ``loop`` read neighbours in memory, or write them where none inside do."""
     read = [load for update in updates(loop.body) for load in loads(update.value)]
     if any(stride(load, loop.variable) == "unit" for load in read):
         return True

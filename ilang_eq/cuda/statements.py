@@ -16,8 +16,8 @@ from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads
 
-UNROLLED = 16
-"""The longest loop that every thread runs in full and that is unrolled for speed."""
+UNROLLED = 256
+"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
 
 
 @dataclass(slots=True)
@@ -122,8 +122,7 @@ class Statements:
         step = f"{v}++" if loop.step == 1 else f"{v} += {loop.step}"
         full = part_of(loop) in at.full
         indexes = self._indexes_registers(node)
-        short = loop.limit is not None and loop.limit <= UNROLLED * loop.step
-        unroll = ["#pragma unroll"] if indexes or short else []
+        unroll = ["#pragma unroll"] if indexes else self._unrolling(node, at)
         if indexes and not full and loop.limit is not None:
             # to a constant end, so that registers are indexed by constants
             test = f"{v} < {_end(loop, False, loop.outer)}"
@@ -133,6 +132,29 @@ class Statements:
         tests = [] if len(even) == len(loop.outer) else [f"{v} < {_end(loop, full, loop.outer)}"]
         body = self._inside(node, at, tests)
         return [*unroll, f"for ({kind} {v} = 0; {v} < {_end(loop, full, even)}; {step}) {{", *indented(body), "}"]
+
+    def _unrolling(self, node: Sweep, at: _At) -> list[str]:
+        """How far a loop is unrolled that picks no registers: not at all in a tail, which runs seldom."""
+        if node.source.limit is None:
+            return []
+        trips = -(-node.source.limit // node.source.step)
+        times = 1 if at.tail else min(trips, max(1, UNROLLED // max(1, self._statements(node.body))))
+        return [f"#pragma unroll {times}"] if times < trips else ["#pragma unroll"]
+
+    def _statements(self, nodes: Sequence[Node]) -> int:
+        """The statements of ``nodes``, constant loops unrolled."""
+        total = 0
+        for node in nodes:
+            match node:
+                case Sweep(source, dim, body):
+                    threads = 1 if dim is None else self.places.block.along(dim)
+                    trips = 1 if source.limit is None else -(-source.limit // (source.step * threads))
+                    total += trips * self._statements(body)
+                case Assign() | Accumulate() | Combine():
+                    total += 1
+                case _:
+                    pass
+        return total
 
     def _in_whole_tiles(self, node: Sweep, whole: frozenset[Part], at: _At) -> list[str]:
         """A loop over tiles: the whole ones, then what is left."""

@@ -32,8 +32,8 @@ class Places:
                 inside = [self._position(index, dim) for index, dim, size in kept if dim is None or size > 1]
                 return load.buffer + "".join(f"[{text}]" for text in inside)
             case "shared":
-                slots = [THREAD[dim] for dim in home.slots]
-                return load.buffer + ("".join(f"[{text}]" for text in (*slots, *map(index_text, load.indices))) or "[0]")
+                inside = [*(THREAD[dim] for dim in home.slots), *map(index_text, load.indices)]
+                return load.buffer + "".join(f"[{text}]" for text in inside or ["0"])
             case "memory" | "scratch":
                 slots = [THREAD[dim] for dim in home.slots]
                 sizes: list[Size] = [self.block.along(dim) for dim in home.slots]
