@@ -42,8 +42,8 @@ def key_of(request: Request, machine: Machine) -> Key:
 
 
 def record_of(key: Key, found: Found, budget_s: float | None, without: Component | None = None) -> Record:
-    """``found`` to be kept: kernels that did not build, and the schedule ``without``, left out."""
-    kept = [s for s in found.schedules if s.component != without and (s.measured is None or s.measured < math.inf)]
+    """``found`` to be kept, the schedule ``without`` left out."""
+    kept = [s for s in found.schedules if s.component != without]
     report = asdict(found.report)
     del report["origin"]
     return Record(key, tuple(map(_stored, kept)), StoredReport(**report), budget_s)
@@ -99,11 +99,13 @@ def _verified(reference: Reference, stored: Sequence[StoredSchedule]) -> tuple[S
 
 
 def _stored(schedule: Schedule) -> StoredSchedule:
-    return StoredSchedule(str(schedule), schedule.cost.seconds, schedule.cost.terms, schedule.measured)
+    measured = "failed" if schedule.measured == math.inf else schedule.measured
+    return StoredSchedule(str(schedule), schedule.cost.seconds, schedule.cost.terms, measured)
 
 
 def _schedule(stored: StoredSchedule, component: Component) -> Schedule:
-    return Schedule(component, Cost(stored.predicted, stored.terms), stored.measured)
+    measured = math.inf if stored.measured == "failed" else stored.measured
+    return Schedule(component, Cost(stored.predicted, stored.terms), measured)
 
 
 def _report(record: Record) -> Report:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,12 @@ import pytest
 
 from ilang_eq import Component, I, i, optimize
 from ilang_eq.database import store, tolerant
+from ilang_eq.database.record import read_record, record_as_json
 from ilang_eq.errors import OptionError
-from ilang_eq.optimized import Optimized
+from ilang_eq.extract.machine import detect
+from ilang_eq.kept import found_in, key_of, record_of
+from ilang_eq.optimized import Found, Optimized
+from ilang_eq.request import checked_request
 from ilang_eq.rewrites import default
 
 MATMUL = i("ik*kj~ijk") >> i("+ijk~ij")
@@ -145,6 +151,14 @@ def test_a_bad_runner_up_is_left_out(searched: Optimized, path: Path) -> None:
     assert len(best.schedules) == len(searched.schedules) - 1
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE results SET schedules = ?", (text,))
+
+
+def test_times_survive_and_so_does_a_kernel_that_failed(searched: Optimized) -> None:
+    timed = [replace(s, measured=m) for s, m in zip(searched.schedules, (1e-3, math.inf, None), strict=False)]
+    request = checked_request(MATMUL, SHAPES, threads=1)
+    record = record_of(key_of(request, detect()), Found(tuple(timed), searched.report), None)
+    again = read_record(json.loads(json.dumps(record_as_json(record))))
+    assert [s.measured for s in found_in(again).schedules] == [1e-3, math.inf, None]
 
 
 FRESH = """

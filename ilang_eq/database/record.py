@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ilang_eq.errors import DatabaseError
 
@@ -47,12 +47,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """A schedule as 𝚒 text, predicted seconds with their terms, and measured seconds where it was timed."""
+    """A schedule as 𝚒 text, predicted seconds with their terms, and measured seconds where it was timed.
+
+    ``measured`` is "failed" for one whose kernel did not build.
+    """
 
     text: str
     predicted: float
     terms: tuple[tuple[str, float], ...] = ()
-    measured: float | None = None
+    measured: float | Literal["failed"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _schedule(data: object, name: str) -> StoredSchedule:
         text=_text(fields["text"], f"text of {name}"),
         predicted=_seconds(fields["predicted"], f"predicted of {name}"),
         terms=_many(fields["terms"], f"terms of {name}", lambda pair, term: _pair(pair, term, _text, _seconds)),
-        measured=None if measured is None else _seconds(measured, f"measured of {name}"),
+        measured=measured if measured in (None, "failed") else _seconds(measured, f"measured of {name}"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -173,6 +174,23 @@ def test_kill_9_loses_at_most_the_searches_under_way(tmp_path: Path) -> None:
     batch = optimize_many([(EXP, [(8, n)]) for n in (7, 8, 9)], threads=1, database=path, executor=executor)
     assert len(executor.asked) == 2
     assert None not in batch.best
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_terminal_shows_how_far_it_is(rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rich:
+        pytest.importorskip("rich")
+    else:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    optimize_many([(EXP, [(8, n)]) for n in (7, 8, 9)], database=False, executor=Written())
+    assert "3/3" in screen.getvalue()
 
 
 @pytest.fixture
