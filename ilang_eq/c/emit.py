@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ilang_eq.c.kernels import KernelText, kernel_text
+from ilang_eq.c.kernels import KernelText, kernel_texts
 from ilang_eq.c.layout import floats_text
 from ilang_eq.c.preamble import HEADERS, preamble
 from ilang_eq.c.vectors import Used, indented
@@ -47,7 +47,7 @@ def program_functions(program: Program, used: Used, name: str = "ilang", linkage
         name: what the names of the entry points begin with.
         linkage: what their definitions begin with, such as ``static``.
     """
-    kernels = [kernel_text(program, kernel, used) for kernel in program.kernels]
+    kernels = kernel_texts(program, used)
     entries = (_workspace(program, kernels, name, linkage), _run(program, kernels, name, linkage))
     return (*(function for kernel in kernels for function in kernel.functions), *entries)
 

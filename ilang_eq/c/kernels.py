@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
@@ -18,8 +17,9 @@ from ilang_eq.c.statements import Statements, bound_text, step_text
 from ilang_eq.c.vectors import Used, indented
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
+from ilang_eq.lower.division import FEW, Apart, divided
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
-from ilang_eq.lower.walk import buffers_of, declared_in
+from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
 ELEMENT_GRAIN = 4096
 """The fewest elements of an element-wise loop that are worth a thread's while."""
@@ -35,29 +35,51 @@ class KernelText:
     private: tuple[Buffer, ...]
 
 
+def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
+    """The kernels of ``program`` in C, two versions where few rows are better shared; ``used`` collects their needs."""
+    division = divided(program)
+    texts: list[KernelText] = []
+    for kernel, apart in zip(division.program.kernels, division.apart, strict=True):
+        text = kernel_text(division.program, kernel, used)
+        if apart is not None:
+            other = kernel_text(division.program, apart.kernel, used)
+            texts.append(replace(other, call=f"if ({_few_long_rows(apart)})\n        {other.call}\n    else"))
+            text = replace(text, call=f"    {text.call}")
+        texts.append(text)
+    return tuple(texts)
+
+
+def _few_long_rows(apart: Apart) -> str:
+    long = " || ".join(f"{extent_name(extent)} >= {length}" for extent, length in apart.lengths)
+    rows = " * ".join(_tasks(loop) for loop in apart.rows)
+    return f"{rows} < {FEW} && {f'({long})' if len(apart.lengths) > 1 else long}"
+
+
 def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
-    """``kernel`` in C; ``used`` collects what the text relies on."""
+    """``kernel`` in C, as it stands."""
     layout = kernel_layout(program, kernel)
-    statements = Statements(layout, used)
     shared, private = layout.slices("shared"), layout.slices("private")
     functions: list[str] = []
-    body = _carved(shared)
-    for threaded, nodes in groupby(bind(kernel), lambda node: isinstance(node, Parallel)):
-        if not threaded:
-            body += statements.lines(tuple(nodes))
-            continue
-        for node in nodes:
-            assert isinstance(node, Parallel), "grouped as such"
-            name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
-            task = _TaskFunction(program, layout, name, node)
-            functions.append(task.definition(statements))
-            body += task.dispatch(private)
+
+    def dispatch(node: Parallel) -> list[str]:
+        name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
+        task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node))
+        functions.append(task.definition(Statements(layout, used)))
+        return task.dispatch(private)
+
+    body = _carved(shared) + Statements(layout, used, dispatch=dispatch).lines(bind(kernel))
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
     function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))
     title = next((f"// {s.text}\n" for s in kernel.body if isinstance(s, Comment)), "")
     functions.append(f"{title}static {function.definition(body)}")
     return KernelText(tuple(functions), function.call(body, ()) + ";", shared, private)
+
+
+def _variables_around(kernel: Kernel, node: Parallel) -> frozenset[str]:
+    """The variables that may be loops around ``node``: a loop inside it never takes the name of one around it."""
+    inside = {s.variable for s in walk([node.loops[0]]) if isinstance(s, For)}
+    return frozenset(s.variable for s in walk(kernel.body) if isinstance(s, For)) - inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +121,17 @@ class _TaskFunction:
     layout: Layout
     name: str
     node: Parallel
+    around: frozenset[str]
 
-    @property
-    def signature(self) -> _Signature:
+    def signature(self, body: Sequence[str]) -> _Signature:
+        """The parameters: shares of tasks, the variables of loops around that ``body`` names, and what it captures."""
         outer = self.node.loops[0]
+        variables = sorted(self.around & set(re.findall(r"\w+", "\n".join(body))))
         names = [name for name in self.layout.buffers if name in buffers_of([outer])]
         captured = tuple(self.layout.buffers[n] for n in names if self.layout.storage[n] in ("argument", "shared"))
         after = ("float *scratch",) if self._private else ()
-        return _Signature(self.name, ("int64_t first", "int64_t last"), self.program, captured, (outer,), after)
+        before = ("int64_t first", "int64_t last", *(f"int64_t {v}" for v in variables))
+        return _Signature(self.name, before, self.program, captured, (outer,), after)
 
     @property
     def _private(self) -> tuple[Buffer, ...]:
@@ -128,7 +153,8 @@ class _TaskFunction:
 
     def definition(self, statements: Statements) -> str:
         """The task function."""
-        return "static NOINLINE " + self.signature.definition(self._body(statements))
+        body = self._body(statements)
+        return "static NOINLINE " + self.signature(body).definition(body)
 
     def dispatch(self, private: Sequence[Buffer]) -> list[str]:
         """The loop over shares of the tasks."""
@@ -136,9 +162,9 @@ class _TaskFunction:
         grain = ELEMENT_GRAIN if innermost(self.node.loops[-1]) else 1
         body = self._body(Statements(self.layout, Used()))
         slices = " + ".join(floats_text(buffer) for buffer in private)
-        call = self.signature.call(
-            body, ("first", "least(first + share, tasks)"), scratch=f"scratch + thread_number() * ({slices})"
-        )
+        signature = self.signature(body)
+        before = ("first", "least(first + share, tasks)", *(p.removeprefix("int64_t ") for p in signature.before[2:]))
+        call = signature.call(body, before, scratch=f"scratch + thread_number() * ({slices})")
         return [
             "{",
             f"    const int64_t tasks = {tasks};",

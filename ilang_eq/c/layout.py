@@ -13,7 +13,7 @@ from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.lower.addresses import constant_size, flat_index, index_text, size_text
-from ilang_eq.lower.ir import Buffer, Declare, For, Kernel, Load, Program, Size
+from ilang_eq.lower.ir import Buffer, Declare, For, Kernel, Load, Program, Size, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
 STACK_FLOATS = 16384
@@ -91,8 +91,16 @@ def kernel_layout(program: Program, kernel: Kernel) -> Layout:
 
 
 def parallel_loops(kernel: Kernel) -> Iterator[For]:
-    """The loops that run on several threads: those marked so that no other loop encloses."""
-    return (s for s in kernel.body if isinstance(s, For) and s.parallel)
+    """The loops that run on several threads: those marked so that are not in another such loop."""
+    return _outermost_parallel(kernel.body)
+
+
+def _outermost_parallel(statements: Sequence[Statement]) -> Iterator[For]:
+    for statement in statements:
+        if isinstance(statement, For) and statement.parallel:
+            yield statement
+        elif isinstance(statement, For):
+            yield from _outermost_parallel(statement.body)
 
 
 def array_text(name: str, dims: Sequence[Size]) -> str:

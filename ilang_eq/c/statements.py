@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -25,11 +25,13 @@ class Statements:
         layout: where its buffers live.
         used: collects what the text relies on.
         names: variables that stand for places, while they are accumulated into.
+        dispatch: prints the loop that hands out the tasks of a parallel loop.
     """
 
     layout: Layout
     used: Used
     names: dict[Load, str] = field(default_factory=dict)
+    dispatch: Callable[[Parallel], list[str]] | None = None
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
@@ -66,7 +68,8 @@ class Statements:
                 test = " && ".join(f"{_left(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
                 return [f"if ({test}) {{", *self._scope(full), "} else {", *self._scope(tail), "}"]
             case Parallel():
-                raise ValueError("a parallel loop is a function of its own")
+                assert self.dispatch is not None, "tasks hold no tasks"
+                return self.dispatch(node)
             case other:
                 assert_never(other)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,8 +33,8 @@ CASES = {
 
 
 def runtime() -> str | None:
-    """The sanitizer's runtime, to be loaded before Python; None where there is none."""
-    if shutil.which("cc") is None:
+    """The sanitizer's runtime, to be loaded before Python; None where there is none: clang links its own statically."""
+    if shutil.which("cc") is None or "clang" in subprocess.getoutput(shlex.join([*find_compiler(), "--version"])):
         return None
     found = subprocess.run(
         [*find_compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
@@ -74,7 +75,9 @@ from tests.c import programs
 library = load(build(emit(programs.reduction("add", 0.0)), sanitize=True))
 x, y = np.ones(100, np.float32), np.empty((), np.float32)
 pointers = [(ctypes.c_void_p * 1)(a.ctypes.data) for a in (x, y)]
-library.run(*pointers, (ctypes.c_int64 * 1)(5000), None, 1)
+extents = (ctypes.c_int64 * 1)(5000)
+scratch = np.empty(library.workspace(extents, 1), np.float32)
+library.run(*pointers, extents, scratch.ctypes.data, 1)
 """
     environment = {**os.environ, "LD_PRELOAD": str(runtime()), "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

@@ -158,6 +158,152 @@ static inline float across_max16(vec16 x)
     return part.lane[0];
 }
 
+static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i, const float *restrict in0, float *restrict max0_chunk1, int64_t in0_1)
+{
+    for (int64_t j_chunk = first * 32768; j_chunk < least(last * 32768, in0_1); j_chunk += 32768) {
+        max0_chunk1[j_chunk / 32768] = -INFINITY;
+        {
+            float max0_chunk1_tile[64] __attribute__((aligned(64)));
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                V16(max0_chunk1_tile[j_lane]) = broadcast16(-INFINITY);
+            }
+            for (int64_t j = 0; j + 64 <= least(32768, in0_1 - j_chunk); j += 64) {
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(max0_chunk1_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j_chunk + j + j_lane]), V16(max0_chunk1_tile[j_lane]));
+                }
+            }
+            for (int64_t j = least(32768, in0_1 - j_chunk) / 64 * 64; j < least(32768, in0_1 - j_chunk); j += 64) {
+                const int64_t j_lane_end = least(64, in0_1 - j_chunk - j);
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(max0_chunk1_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j_chunk + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_chunk1_tile[j_lane]));
+                }
+            }
+            {
+                vec16 share = V16(max0_chunk1_tile[0]);
+                UNROLL
+                for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                    share = larger16(V16(max0_chunk1_tile[j_lane]), share);
+                max0_chunk1[j_chunk / 32768] = larger(across_max16(share), max0_chunk1[j_chunk / 32768]);
+            }
+        }
+    }
+}
+
+static NOINLINE void tasks_div3_few_rows_2(int64_t first, int64_t last, int64_t i, const float *restrict in0, float *restrict max0, float *restrict pow1, int64_t in0_1)
+{
+#pragma omp simd
+    for (int64_t j = first; j < last; j++) {
+        pow1[j] = exp_of(in0[i * in0_1 + j] - max0[0]);
+    }
+}
+
+static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, float *restrict pow1, float *restrict add2_chunk2, int64_t in0_1)
+{
+    for (int64_t j_chunk = first * 32768; j_chunk < least(last * 32768, in0_1); j_chunk += 32768) {
+        add2_chunk2[j_chunk / 32768] = 0.0f;
+        for (int64_t j_block = 0; j_block < least(32768, in0_1 - j_chunk); j_block += 4096) {
+            float add2_chunk2_block = 0.0f;
+            {
+                float add2_chunk2_block_tile[64] __attribute__((aligned(64)));
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(add2_chunk2_block_tile[j_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_chunk - j_block); j += 64) {
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_chunk2_block_tile[j_lane]) += V16(pow1[j_chunk + j_block + j + j_lane]);
+                    }
+                }
+                for (int64_t j = least(4096, in0_1 - j_chunk - j_block) / 64 * 64; j < least(4096, in0_1 - j_chunk - j_block); j += 64) {
+                    const int64_t j_lane_end = least(64, in0_1 - j_chunk - j_block - j);
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&pow1[j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(add2_chunk2_block_tile[0]);
+                    UNROLL
+                    for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                        share += V16(add2_chunk2_block_tile[j_lane]);
+                    add2_chunk2_block += across_add16(share);
+                }
+            }
+            add2_chunk2[j_chunk / 32768] += add2_chunk2_block;
+        }
+    }
+}
+
+static NOINLINE void tasks_div3_few_rows_4(int64_t first, int64_t last, int64_t i, float *restrict out0, float *restrict pow1, float *restrict add2, int64_t in0_1)
+{
+#pragma omp simd
+    for (int64_t j = first; j < last; j++) {
+        out0[i * in0_1 + j] = pow1[j] / add2[0];
+    }
+}
+
+static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch, int threads)
+{
+    float *restrict max0 = scratch;
+    scratch += padded(1);
+    float *restrict max0_chunk1 = scratch;
+    scratch += padded(ceil_div(in0_1, 32768));
+    float *restrict pow1 = scratch;
+    scratch += padded(in0_1);
+    float *restrict add2 = scratch;
+    scratch += padded(1);
+    float *restrict add2_chunk2 = scratch;
+    scratch += padded(ceil_div(in0_1, 32768));
+    for (int64_t i = 0; i < in0_0; i++) {
+        // >ij~i
+        max0[0] = -INFINITY;
+        {
+            const int64_t tasks = ceil_div(in0_1, 32768);
+            const int64_t share = share_of(tasks, threads, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3_few_rows(first, least(first + share, tasks), i, in0, max0_chunk1, in0_1);
+        }
+        for (int64_t j_chunk = 0; j_chunk < in0_1; j_chunk += 32768) {
+            max0[0] = larger(max0_chunk1[j_chunk / 32768], max0[0]);
+        }
+        // ^ij~ij
+        add2[0] = 0.0f;
+        {
+            const int64_t tasks = in0_1;
+            const int64_t share = share_of(tasks, threads, 4096);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, max0, pow1, in0_1);
+        }
+        {
+            const int64_t tasks = ceil_div(in0_1, 32768);
+            const int64_t share = share_of(tasks, threads, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3_few_rows_3(first, least(first + share, tasks), pow1, add2_chunk2, in0_1);
+        }
+        for (int64_t j_chunk_block = 0; j_chunk_block < in0_1; j_chunk_block += 2097152) {
+            float add2_block1 = 0.0f;
+            for (int64_t j_chunk = 0; j_chunk < least(2097152, in0_1 - j_chunk_block); j_chunk += 32768) {
+                add2_block1 += add2_chunk2[(j_chunk_block + j_chunk) / 32768];
+            }
+            add2[0] += add2_block1;
+        }
+        {
+            const int64_t tasks = in0_1;
+            const int64_t share = share_of(tasks, threads, 4096);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, pow1, add2, in0_1);
+        }
+    }
+}
+
 static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_1, float *scratch)
 {
     float *restrict pow1 = scratch;
@@ -198,32 +344,36 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         for (int64_t j = 0; j < in0_1; j++) {
             pow1[j] = exp_of(in0[i * in0_1 + j] - max0);
         }
-        {
-            float add2_tile[64] __attribute__((aligned(64)));
-            UNROLL
-            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                V16(add2_tile[j_lane]) = broadcast16(0.0f);
-            }
-            for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
-                UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(add2_tile[j_lane]) += V16(pow1[j + j_lane]);
-                }
-            }
-            for (int64_t j = in0_1 / 64 * 64; j < in0_1; j += 64) {
-                const int64_t j_lane_end = least(64, in0_1 - j);
-                UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(add2_tile[j_lane]) += keep16(load16(&pow1[j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
-                }
-            }
+        for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
+            float add2_block = 0.0f;
             {
-                vec16 share = V16(add2_tile[0]);
+                float add2_block_tile[64] __attribute__((aligned(64)));
                 UNROLL
-                for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
-                    share += V16(add2_tile[j_lane]);
-                add2 += across_add16(share);
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(add2_block_tile[j_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_block_tile[j_lane]) += V16(pow1[j_block + j + j_lane]);
+                    }
+                }
+                for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
+                    const int64_t j_lane_end = least(64, in0_1 - j_block - j);
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(add2_block_tile[0]);
+                    UNROLL
+                    for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                        share += V16(add2_block_tile[j_lane]);
+                    add2_block += across_add16(share);
+                }
             }
+            add2 += add2_block;
         }
 #pragma omp simd
         for (int64_t j = 0; j < in0_1; j++) {
@@ -261,6 +411,18 @@ int64_t ilang_workspace(const int64_t *extents, int threads)
     int64_t total = 0;
     int64_t most = 0, scratch;
     scratch = 0;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){1}))
+        return -1;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
+        return -1;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){in0_1}))
+        return -1;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){1}))
+        return -1;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
+        return -1;
+    most = scratch > most ? scratch : most;
+    scratch = 0;
     if (reserve(&scratch, threads, 1, (const int64_t[]){in0_1}))
         return -1;
     most = scratch > most ? scratch : most;
@@ -281,6 +443,9 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     const int64_t in0_1 = extents[1];
     const float *const in0 = inputs[0];
     float *const out0 = outputs[0];
-    kernel_div3(in0, out0, in0_0, in0_1, scratch, threads);
+    if (in0_0 < 8 && in0_1 >= 65536)
+        kernel_div3_few_rows(in0, out0, in0_0, in0_1, scratch, threads);
+    else
+        kernel_div3(in0, out0, in0_0, in0_1, scratch, threads);
     return 0;
 }

@@ -6,6 +6,8 @@
 #include <omp.h>
 #endif
 
+#define NOINLINE __attribute__((noinline))
+
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -13,6 +15,18 @@
 #endif
 
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+
+static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+// A number of floats, rounded up to whole cache lines.
+static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+// How many tasks a thread takes at a time: four shares per thread, of whole grains; all of them if it is alone.
+static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
+{
+    const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 4), grain) * grain : tasks;
+    return share > 0 ? share : 1;
+}
 
 // The lanes of a vector register.
 #if defined(__AVX512F__)
@@ -69,43 +83,89 @@ static inline float across_add16(vec16 x)
     return part.lane[0];
 }
 
-static void kernel_add0(const float *restrict in0, float *restrict out0, int64_t in0_0)
+static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restrict in0, float *restrict out0_chunk1, int64_t in0_0)
 {
-    out0[0] = 0.0f;
-    {
-        float out0_tile[64] __attribute__((aligned(64)));
-        UNROLL
-        for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
-            V16(out0_tile[i_lane]) = broadcast16(0.0f);
-        }
-        for (int64_t i = 0; i + 64 <= in0_0; i += 64) {
-            UNROLL
-            for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
-                V16(out0_tile[i_lane]) += V16(in0[i + i_lane]);
+    for (int64_t i_chunk = first * 32768; i_chunk < least(last * 32768, in0_0); i_chunk += 32768) {
+        out0_chunk1[i_chunk / 32768] = 0.0f;
+        for (int64_t i_block = 0; i_block < least(32768, in0_0 - i_chunk); i_block += 4096) {
+            float out0_chunk1_block = 0.0f;
+            {
+                float out0_chunk1_block_tile[64] __attribute__((aligned(64)));
+                UNROLL
+                for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
+                    V16(out0_chunk1_block_tile[i_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t i = 0; i + 64 <= least(4096, in0_0 - i_chunk - i_block); i += 64) {
+                    UNROLL
+                    for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
+                        V16(out0_chunk1_block_tile[i_lane]) += V16(in0[i_chunk + i_block + i + i_lane]);
+                    }
+                }
+                for (int64_t i = least(4096, in0_0 - i_chunk - i_block) / 64 * 64; i < least(4096, in0_0 - i_chunk - i_block); i += 64) {
+                    const int64_t i_lane_end = least(64, in0_0 - i_chunk - i_block - i);
+                    UNROLL
+                    for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
+                        V16(out0_chunk1_block_tile[i_lane]) += keep16(load16(&in0[i_chunk + i_block + i + i_lane], i_lane_end - i_lane), i_lane_end - i_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(out0_chunk1_block_tile[0]);
+                    UNROLL
+                    for (int64_t i_lane = LANES16; i_lane < 64; i_lane += LANES16)
+                        share += V16(out0_chunk1_block_tile[i_lane]);
+                    out0_chunk1_block += across_add16(share);
+                }
             }
-        }
-        for (int64_t i = in0_0 / 64 * 64; i < in0_0; i += 64) {
-            const int64_t i_lane_end = least(64, in0_0 - i);
-            UNROLL
-            for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
-                V16(out0_tile[i_lane]) += keep16(load16(&in0[i + i_lane], i_lane_end - i_lane), i_lane_end - i_lane, 0.0f);
-            }
-        }
-        {
-            vec16 share = V16(out0_tile[0]);
-            UNROLL
-            for (int64_t i_lane = LANES16; i_lane < 64; i_lane += LANES16)
-                share += V16(out0_tile[i_lane]);
-            out0[0] += across_add16(share);
+            out0_chunk1[i_chunk / 32768] += out0_chunk1_block;
         }
     }
 }
 
+static void kernel_add0(const float *restrict in0, float *restrict out0, int64_t in0_0, float *scratch, int threads)
+{
+    float *restrict out0_chunk1 = scratch;
+    scratch += padded(ceil_div(in0_0, 32768));
+    out0[0] = 0.0f;
+    {
+        const int64_t tasks = ceil_div(in0_0, 32768);
+        const int64_t share = share_of(tasks, threads, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        for (int64_t first = 0; first < tasks; first += share)
+            tasks_add0(first, least(first + share, tasks), in0, out0_chunk1, in0_0);
+    }
+    for (int64_t i_chunk_block = 0; i_chunk_block < in0_0; i_chunk_block += 2097152) {
+        float out0_block = 0.0f;
+        for (int64_t i_chunk = 0; i_chunk < least(2097152, in0_0 - i_chunk_block); i_chunk += 32768) {
+            out0_block += out0_chunk1[(i_chunk_block + i_chunk) / 32768];
+        }
+        out0[0] += out0_block;
+    }
+}
+
+// Adds ``times`` padded arrays to a total; nonzero if that overflows.
+static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
+{
+    int64_t floats = 1;
+    for (int d = 0; d < rank; d++)
+        if (__builtin_mul_overflow(floats, dims[d], &floats))
+            return 1;
+    if (__builtin_add_overflow(floats, 15, &floats) || __builtin_mul_overflow(floats / 16 * 16, times, &floats))
+        return 1;
+    return __builtin_add_overflow(*total, floats, total);
+}
+
 int64_t ilang_workspace(const int64_t *extents, int threads)
 {
-    (void)extents;
+    const int64_t in0_0 = extents[0];
     (void)threads;
     int64_t total = 0;
+    int64_t most = 0, scratch;
+    scratch = 0;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_0, 32768)}))
+        return -1;
+    most = scratch > most ? scratch : most;
+    if (__builtin_add_overflow(total, most, &total))
+        return -1;
     return total;
 }
 
@@ -114,10 +174,12 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
 {
     if (threads < 1)
         return 1;
-    (void)workspace;
+    if (workspace == NULL && ilang_workspace(extents, threads) != 0)
+        return 2;
+    float *scratch = workspace;
     const int64_t in0_0 = extents[0];
     const float *const in0 = inputs[0];
     float *const out0 = outputs[0];
-    kernel_add0(in0, out0, in0_0);
+    kernel_add0(in0, out0, in0_0, scratch, threads);
     return 0;
 }

@@ -93,36 +93,101 @@ static void kernel_mul0(const float *restrict in0, float *restrict mul0_all, int
     }
 }
 
+static NOINLINE void tasks_add1_few_rows(int64_t first, int64_t last, int64_t i, float *restrict mul0_all, float *restrict out0_chunk2, int64_t in0_1)
+{
+    for (int64_t j_chunk = first * 32768; j_chunk < least(last * 32768, in0_1); j_chunk += 32768) {
+        out0_chunk2[j_chunk / 32768] = 0.0f;
+        for (int64_t j_block = 0; j_block < least(32768, in0_1 - j_chunk); j_block += 4096) {
+            float out0_chunk2_block = 0.0f;
+            {
+                float out0_chunk2_block_tile[64] __attribute__((aligned(64)));
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(out0_chunk2_block_tile[j_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_chunk - j_block); j += 64) {
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(out0_chunk2_block_tile[j_lane]) += V16(mul0_all[i * in0_1 + j_chunk + j_block + j + j_lane]);
+                    }
+                }
+                for (int64_t j = least(4096, in0_1 - j_chunk - j_block) / 64 * 64; j < least(4096, in0_1 - j_chunk - j_block); j += 64) {
+                    const int64_t j_lane_end = least(64, in0_1 - j_chunk - j_block - j);
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(out0_chunk2_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(out0_chunk2_block_tile[0]);
+                    UNROLL
+                    for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                        share += V16(out0_chunk2_block_tile[j_lane]);
+                    out0_chunk2_block += across_add16(share);
+                }
+            }
+            out0_chunk2[j_chunk / 32768] += out0_chunk2_block;
+        }
+    }
+}
+
+static void kernel_add1_few_rows(float *restrict mul0_all, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch, int threads)
+{
+    float *restrict out0_chunk2 = scratch;
+    scratch += padded(ceil_div(in0_1, 32768));
+    for (int64_t i = 0; i < in0_0; i++) {
+        out0[i] = 0.0f;
+        {
+            const int64_t tasks = ceil_div(in0_1, 32768);
+            const int64_t share = share_of(tasks, threads, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add1_few_rows(first, least(first + share, tasks), i, mul0_all, out0_chunk2, in0_1);
+        }
+        for (int64_t j_chunk_block = 0; j_chunk_block < in0_1; j_chunk_block += 2097152) {
+            float out0_block1 = 0.0f;
+            for (int64_t j_chunk = 0; j_chunk < least(2097152, in0_1 - j_chunk_block); j_chunk += 32768) {
+                out0_block1 += out0_chunk2[(j_chunk_block + j_chunk) / 32768];
+            }
+            out0[i] += out0_block1;
+        }
+    }
+}
+
 static NOINLINE void tasks_add1(int64_t first, int64_t last, float *restrict mul0_all, float *restrict out0, int64_t in0_1)
 {
     for (int64_t i = first; i < last; i++) {
         out0[i] = 0.0f;
-        {
-            float out0_tile[64] __attribute__((aligned(64)));
-            UNROLL
-            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                V16(out0_tile[j_lane]) = broadcast16(0.0f);
-            }
-            for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
-                UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(out0_tile[j_lane]) += V16(mul0_all[i * in0_1 + j + j_lane]);
-                }
-            }
-            for (int64_t j = in0_1 / 64 * 64; j < in0_1; j += 64) {
-                const int64_t j_lane_end = least(64, in0_1 - j);
-                UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(out0_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
-                }
-            }
+        for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
+            float out0_block = 0.0f;
             {
-                vec16 share = V16(out0_tile[0]);
+                float out0_block_tile[64] __attribute__((aligned(64)));
                 UNROLL
-                for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
-                    share += V16(out0_tile[j_lane]);
-                out0[i] += across_add16(share);
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(out0_block_tile[j_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(out0_block_tile[j_lane]) += V16(mul0_all[i * in0_1 + j_block + j + j_lane]);
+                    }
+                }
+                for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
+                    const int64_t j_lane_end = least(64, in0_1 - j_block - j);
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(out0_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(out0_block_tile[0]);
+                    UNROLL
+                    for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                        share += V16(out0_block_tile[j_lane]);
+                    out0_block += across_add16(share);
+                }
             }
+            out0[i] += out0_block;
         }
     }
 }
@@ -158,6 +223,13 @@ int64_t ilang_workspace(const int64_t *extents, int threads)
     int64_t total = 0;
     if (reserve(&total, 1, 2, (const int64_t[]){in0_0, in0_1}))
         return -1;
+    int64_t most = 0, scratch;
+    scratch = 0;
+    if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
+        return -1;
+    most = scratch > most ? scratch : most;
+    if (__builtin_add_overflow(total, most, &total))
+        return -1;
     return total;
 }
 
@@ -176,6 +248,9 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     float *const mul0_all = scratch;
     scratch += padded(in0_0 * in0_1);
     kernel_mul0(in0, mul0_all, in0_0, in0_1);
-    kernel_add1(mul0_all, out0, in0_0, in0_1, threads);
+    if (in0_0 < 8 && in0_1 >= 65536)
+        kernel_add1_few_rows(mul0_all, out0, in0_0, in0_1, scratch, threads);
+    else
+        kernel_add1(mul0_all, out0, in0_0, in0_1, threads);
     return 0;
 }
