@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ilang_eq import I, i, optimize
+from ilang_eq import I, i, optimize, trace
 from ilang_eq.batch.executors import Done, LocalProcesses, Outcome
 from ilang_eq.batch.many import optimize_many
 from ilang_eq.batch.progress import Progress
@@ -173,6 +173,15 @@ def test_kill_9_loses_at_most_the_searches_under_way(tmp_path: Path) -> None:
     executor = Written()
     batch = optimize_many([(EXP, [(8, n)]) for n in (7, 8, 9)], threads=1, database=path, executor=executor)
     assert len(executor.asked) == 2
+    assert None not in batch.best
+
+
+def test_the_regions_of_a_traced_model() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(*[torch.nn.Softmax(-1), torch.nn.LayerNorm(8)] * 3)
+    executor = Written()
+    batch = optimize_many([trace(model, [torch.randn(4, 8)])], database=False, executor=executor)
+    assert len(batch.best) >= len(executor.asked) >= 1
     assert None not in batch.best
 
 
