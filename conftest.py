@@ -16,10 +16,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep kernels that tests build out of the user's cache, but between runs; and keep no results."""
+    """Keep kernels that tests build out of the user's cache, but between runs; no results, and no calibration."""
     os.environ["ILANG_EQ_DATABASE"] = "off"
     if "ILANG_EQ_CACHE" not in os.environ and config.cache is not None:
         os.environ["ILANG_EQ_CACHE"] = str(config.cache.mkdir("kernels"))
+    if config.cache is not None:
+        os.environ["XDG_CONFIG_HOME"] = str(config.cache.mkdir("config"))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from ilang_eq.errors import OptionError
 _SHIPPED = files("ilang_eq.extract") / "machines"
 _CPUINFO = Path("/proc/cpuinfo")
 _BITS_PER_ELEMENT = 32
+_VARIABLE = "ILANG_EQ_MACHINE"
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,62 @@ def load(name_or_path: str | Path) -> Machine:
 
 
 def detect() -> Machine:
-    """The description of this processor's family, with the number of cores this process may use.
+    """The description of this processor, with the number of cores this process may use.
 
-    A processor of no known family is taken for a plain x86-64: the models only rank.
+    That is what ``$ILANG_EQ_MACHINE`` names, a description or a file; else what ``calibrate`` found out about this
+    processor; else the default of its family.
+
+    Raises:
+        OptionError: ``$ILANG_EQ_MACHINE`` names nothing, or a faulty description.
     """
-    machine = load(_family(platform.machine().lower(), _flags()))
+    named = os.environ.get(_VARIABLE)
+    if named:
+        machine = load(named)
+    else:
+        machine = load(user_file()) if user_file().is_file() else family()
     return dataclasses.replace(machine, cores=available_cores())
+
+
+def family() -> Machine:
+    """The default for this processor's family. One of no known family is taken for a plain x86-64: models only rank."""
+    return load(_family(platform.machine().lower(), frozenset(_cpuinfo("flags").split())))
+
+
+def user_file() -> Path:
+    """Where this user's description of this processor is kept, one file for each model of processor.
+
+    ``$ILANG_EQ_MACHINE`` if that is set and no description that comes with the package; else in ``$XDG_CONFIG_HOME``.
+    """
+    named = os.environ.get(_VARIABLE)
+    if named and named not in names():
+        return Path(named)
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    model = "-".join((platform.machine(), _cpuinfo("model name"), str(available_cores())))
+    return config / "ilang_eq" / f"machine-{_NOT_IN_NAMES.sub('_', model.lower())}.toml"
+
+
+def dump(machine: Machine) -> str:
+    """``machine`` as TOML, which ``load`` reads."""
+    tables = ("vector", "scalar", "levels")
+    lines = [_entry(name, getattr(machine, name)) for name in _FIELDS if name not in tables]
+    lines += ["", "# elements per nanosecond on one core"]
+    for table, rates in (("vector", machine.vector), ("scalar", machine.scalar)):
+        lines += [f"[{table}]", *(_entry(name, getattr(rates, name)) for name in _RATES), ""]
+    for level in machine.levels:
+        lines += ["[[levels]]", *(_entry(name, getattr(level, name)) for name in _LEVEL), ""]
+    return "\n".join(lines)
+
+
+def _entry(name: str, value: object) -> str:
+    match value:
+        case bool():
+            return f"{name} = {str(value).lower()}"
+        case float() if value.is_integer():
+            return f"{name} = {value:.1f}"
+        case str():
+            return f'{name} = "{value}"'
+        case _:
+            return f"{name} = {value}"
 
 
 def available_cores() -> int:
@@ -150,12 +203,12 @@ def _family(architecture: str, flags: frozenset[str]) -> str:
     return "generic_x86_64"
 
 
-def _flags() -> frozenset[str]:
-    """What Linux says the processor can do; nothing elsewhere."""
+def _cpuinfo(key: str) -> str:
+    """What Linux says about the first processor; nothing elsewhere."""
     if not _CPUINFO.is_file():
-        return frozenset()
+        return ""
     lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((frozenset(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), frozenset())
+    return next((line.split(":", 1)[1].strip() for line in lines if line.partition(":")[0].strip() == key), "")
 
 
 def _parse(text: str, source: str) -> Machine:

@@ -7,7 +7,7 @@ import pytest
 
 from ilang_eq.errors import OptionError
 from ilang_eq.extract import machine
-from ilang_eq.extract.machine import available_cores, detect, load, names
+from ilang_eq.extract.machine import available_cores, detect, dump, family, load, names, user_file
 
 TEXT = (Path(machine.__file__).parent / "machines" / "generic_x86_64.toml").read_text()
 
@@ -92,3 +92,40 @@ def test_every_fault_is_listed(tmp_path: Path) -> None:
     path.write_text(TEXT.replace("cores = 8", "cores = 0").replace("exp = 1.7", ""))
     with pytest.raises(OptionError, match=r"cores is 0.*vector.exp is missing"):
         load(path)
+
+
+def test_a_description_is_written_as_it_is_read(tmp_path: Path) -> None:
+    for name in names():
+        (tmp_path / "copy.toml").write_text(dump(load(name)))
+        assert load(tmp_path / "copy.toml") == load(name)
+
+
+def test_a_named_description_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("ILANG_EQ_MACHINE", raising=False)
+    kept = user_file()
+    assert kept.parent == tmp_path / "ilang_eq"
+    assert detect().name == family().name
+    kept.parent.mkdir()
+    kept.write_text(TEXT.replace('name = "generic_x86_64"', 'name = "kept"'))
+    assert detect().name == "kept"
+    monkeypatch.setenv("ILANG_EQ_MACHINE", "generic_arm64")
+    assert detect().name == "generic_arm64"
+    assert user_file() == kept
+    (tmp_path / "mine.toml").write_text(TEXT.replace('name = "generic_x86_64"', 'name = "mine"'))
+    monkeypatch.setenv("ILANG_EQ_MACHINE", str(tmp_path / "mine.toml"))
+    assert detect().name == "mine"
+    assert user_file() == tmp_path / "mine.toml"
+    monkeypatch.setenv("ILANG_EQ_MACHINE", str(tmp_path / "missing.toml"))
+    with pytest.raises(OptionError, match="no machine description"):
+        detect()
+
+
+def test_every_model_of_processor_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ILANG_EQ_MACHINE", raising=False)
+    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text("model name\t: Some(R) CPU @ 2.50GHz\n")
+    one = user_file()
+    (tmp_path / "cpuinfo").write_text("model name\t: Another CPU\n")
+    assert user_file() != one
+    assert "some_r_cpu_2_50ghz" in one.name

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from ilang_eq.calibrate import calibration
+from ilang_eq.calibrate.caches import Cache
+from ilang_eq.calibrate.calibration import calibrate, measured
+from ilang_eq.calibrate.probes import Probe, Probes
+from ilang_eq.extract.machine import Machine, detect, load
+
+DEFAULT = load("generic_x86_64")
+CACHES = (Cache(1, 1 << 15, 4096, False), Cache(2, 1 << 18, 32768, False), Cache(3, 1 << 20, 64, True))
+
+
+class Pretended(Probes):
+    """Probes that take what a table says, and one nanosecond otherwise."""
+
+    def __init__(self, table: Mapping[str, float]) -> None:
+        self.table = table
+        self.asked: dict[str, Probe] = {}
+
+    @property
+    def lanes(self) -> int:
+        return 8
+
+    @property
+    def vector_registers(self) -> int:
+        return 16
+
+    def nanoseconds(self, probes: Iterable[Probe], rounds: int, deadline: float) -> Mapping[str, float]:
+        self.asked = {probe.name: probe for probe in probes}
+        return {name: self.table.get(name, 1.0) for name in self.asked}
+
+
+@pytest.fixture(autouse=True)
+def _small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "data_caches", lambda: CACHES)
+    monkeypatch.setattr(calibration, "_MEMORY_BYTES", (1 << 20, 1 << 22))
+
+
+def _measured(table: Mapping[str, float], cores: int = 2) -> Machine:
+    return measured(Pretended(table), DEFAULT, cores)
+
+
+def test_figures_are_what_the_probes_say() -> None:
+    found = _measured(
+        {"tick": 0.25, "nop": 0.0625, "chain": 1.0, "vector fma": 0.02, "scalar exp": 4.0, "kernel": 30.0}
+    )
+    assert (found.clock_ghz, found.issue_width, found.chain_cycles) == (4.0, 4.0, 4.0)
+    assert (found.vector.fma, found.scalar.exp, found.kernel_us) == (50.0, 0.25, 0.03)
+    assert (found.cores, found.vector_bits, found.vector_registers) == (2, 256, 16)
+    assert found.name == "generic_x86_64-calibrated"
+
+
+def test_levels_are_the_systems_and_main_memory() -> None:
+    found = _measured({"L2 read": 0.01, "L2 read all": 0.006, "memory chase": 123.4, "memory read all": 2.0})
+    assert [level.name for level in found.levels] == ["L1", "L2", "L3", "memory"]
+    assert [level.bytes for level in found.levels] == [1 << 15, 1 << 18, 1 << 20, inf]
+    assert (found.levels[1].bandwidth, found.levels[1].bandwidth_all) == (100.0, 167.0)
+    assert found.levels[3].latency == 123.0
+    assert found.levels[3].bandwidth_all == found.levels[3].bandwidth
+
+
+def test_the_last_cache_is_as_large_as_it_is_quick() -> None:
+    slow = {"share 1.0": 9.0, "share 0.75": 9.0, "share 0.5": 1.5, "share 0.35": 1.2, "share 0.25": 1.0}
+    assert _measured(slow).levels[2].bytes == 0.5 * (1 << 20)
+    assert _measured(slow | {"share 0.5": 7.0}).levels[2].bytes == float(int(0.35 * (1 << 20)))
+
+
+def test_probes_work_in_the_level_they_are_named_for() -> None:
+    pretended = Pretended({})
+    measured(pretended, DEFAULT, 2)
+    size = {name: probe.memory.nbytes for name, probe in pretended.asked.items()}
+    assert size["L1 read"] < CACHES[0].bytes < size["L2 read"] < CACHES[1].bytes
+    assert 2 * CACHES[1].bytes >= size["L3 read"] / 2
+    assert size["L3 read"] < CACHES[2].bytes < size["memory read"]
+    assert size["L2 read all"] == 2 * size["L2 read"]
+    assert size["L3 read all"] == size["L3 read"]
+    assert pretended.asked["memory read all"].threads == 2
+
+
+def test_one_core_has_the_familys_fork_and_join() -> None:
+    assert _measured({}, cores=1).fork_join_us == DEFAULT.fork_join_us
+    assert _measured({"fork-join": 700.0}).fork_join_us == 0.7
+
+
+def test_a_system_that_does_not_tell_has_the_familys_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "data_caches", lambda: ())
+    assert [level.bytes for level in _measured({}).levels] == [level.bytes for level in DEFAULT.levels]
+
+
+def test_the_description_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "Probes", lambda: Pretended({"vector add": 0.1}))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("ILANG_EQ_MACHINE", raising=False)
+    before = detect()
+    assert not before.name.endswith("-calibrated")
+    machine = calibrate()
+    assert detect() == machine
+    assert detect().vector.add == 10.0
+    assert calibrate(tmp_path / "elsewhere" / "mine.toml") == load(tmp_path / "elsewhere" / "mine.toml")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.long
+def test_this_machine() -> None:
+    found = calibrate()
+    assert found.vector.fma > found.scalar.fma
+    assert found.vector.exp > found.scalar.exp
+    assert found.levels[0].bandwidth > found.levels[-1].bandwidth
+    assert found.levels[0].latency < found.levels[-1].latency
