@@ -94,7 +94,10 @@ def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scr
         if code == 0:
             return library
         refused = refused or errors
-    first = "\n".join("  " + line for line in refused.replace(str(scratch) + os.sep, "").splitlines()[:8])
+    told = refused.replace(str(scratch) + os.sep, "").splitlines()
+    # gcc names the function on the line before; warnings come first
+    start = max(next((n for n, line in enumerate(told) if "error:" in line), 0) - 1, 0)
+    first = "\n".join("  " + line for line in told[start : start + 8])
     raise BuildError(f"{compiler[0]} refused a kernel:\n{first}")
 
 
