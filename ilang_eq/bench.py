@@ -141,7 +141,6 @@ def bench(best: Optimized, arrays: Sequence[Any], repeats: int = REPEATS, warm_u
         ArrayError, BuildError: as a call does.
         OptionError: fewer than one repeat.
     """
-    from ilang_eq.extract.machine import Machine
     from ilang_eq.extract.models import MODELS
     from ilang_eq.lang.shapes import infer
     from ilang_eq.lang.wiring import wire
@@ -154,7 +153,7 @@ def bench(best: Optimized, arrays: Sequence[Any], repeats: int = REPEATS, warm_u
     machine = MODELS[best.target](best.threads).machine
     work = work_of(given, extents)
     least = None
-    if isinstance(machine, Machine) and best.target == "c":
+    if best.target == "c":
         least = min(w.least_seconds(machine, best.threads) for w in (work, work_of(chosen, extents)))
     return Bench(timing, work, least)
 

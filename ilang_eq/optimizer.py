@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -88,7 +87,7 @@ def recall(request: Request, key: Key, results: Results) -> Optimized | None:
     record = results.find(key, request.budget_s)
     if record is None or results.path is None:
         return None
-    return recalled(request, record, results.path, partial(_judged, extents=request.extents, models=models_of(request)))
+    return recalled(request, record, results.path, lambda own: _judged(own, request.extents, models_of(request)))
 
 
 def keep(request: Request, key: Key, results: Results, found: Found) -> None:
@@ -224,7 +223,7 @@ def _search_here(request: Request) -> Found:
     except KeyboardInterrupt:
         if found is None:
             raise
-        return stopped(found, "interrupted")
+        return _interrupted(found)
     assert found is not None
     return found
 
@@ -242,11 +241,16 @@ def _search_apart(request: Request, deadline: float) -> Found:
         except Expired:
             return stopped(found, "budget")
         except KeyboardInterrupt:
-            return stopped(found, "interrupted")
+            return _interrupted(found)
         except Died as error:
             warnings.warn(f"{error}; this is the best it had found", stacklevel=3)
             return stopped(found, "died")
     return found
+
+
+def _interrupted(found: Found) -> Found:
+    warnings.warn("interrupted; this is the best it had found", stacklevel=4)
+    return stopped(found, "interrupted")
 
 
 def stopped(found: Found, reason: str) -> Found:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ilang_eq.backends import checked_target
-from ilang_eq.errors import OptionError
+from ilang_eq.errors import OptionError, ShapeError
 from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.graph import Graph
@@ -73,7 +74,9 @@ def checked_request(
         raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
     if budget_s is not None and not budget_s > 0:
         raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
-    sizes = tuple(tuple(int(n) for n in shape) for shape in shapes)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise OptionError(f"seed is {seed!r}", expected="a whole number of at least 0")
+    sizes = tuple(_shape(shape, k) for k, shape in enumerate(shapes))
     extents = inferred.bind(sizes)
     graph = canonical(written)
     plain = unwire(graph)
@@ -91,3 +94,13 @@ def checked_request(
         rules=rule_set(rules),
         seed=seed,
     )
+
+
+def _shape(shape: Sequence[int], index: int) -> tuple[int, ...]:
+    """``shape`` as plain whole numbers. Raises ShapeError."""
+    try:
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise ShapeError(
+            f"the shape of input {index} is {shape!r}", expected="whole numbers, such as (2048, 64)"
+        ) from None

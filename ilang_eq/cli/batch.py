@@ -28,13 +28,16 @@ def _batch_arguments(parser: argparse.ArgumentParser) -> None:
     add_search(parser)
     parser.set_defaults(budget=BUDGET_S)
     parser.add_argument("--workers", type=int, help="searches at a time (default: all cores)")
+    parser.add_argument("--memory", type=int, metavar="MB", help="what each search may use")
     parser.add_argument("--executor", default="local", choices=("local", "ray"))
 
 
 def _batch(options: argparse.Namespace) -> Answer:
     """Optimise the tasks of files, and keep the results."""
     files: list[Source] = list(options.files)
-    batch = optimize_many(files, workers=options.workers, executor=options.executor, **search_options(options))
+    memory = None if options.memory is None else options.memory * 2**20
+    limits = {"workers": options.workers, "memory_bytes": memory}
+    batch = optimize_many(files, executor=options.executor, **limits, **search_options(options))
     rows = [_row(result) for result in batch.results]
     table = text_table(("task", "runs", "predicted", "as given", "search", "from"), rows)
     total = f"all tasks, as often as they run: {time_text(batch.cost)}; as given {time_text(batch.baseline_cost)}"

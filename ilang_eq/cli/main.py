@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,19 +28,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 1 for a finding, 2 for a mistake, 130 for Ctrl-C."""
     options = _parser().parse_args(arguments)
     try:
-        answer = options.run(options)
+        return _said(options.run(options), options.json)
     except ILangError as error:
         return _failed(error, options.json)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
+        # whoever reads has seen enough; what is left must not fail again when Python flushes it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return _said(answer, options.json)
 
 
 def _said(answer: Answer, as_json: bool) -> int:
-    print(_json(answer.data) if as_json else answer.text)
+    print(_json(answer.data) if as_json else answer.text, flush=True)
     return answer.status
 
 

@@ -229,6 +229,16 @@ def test_a_database_that_does_not_work_is_said_of_the_database_command(say: Say,
     assert "not a database" in err
 
 
+def test_a_reader_that_has_seen_enough() -> None:
+    command = [sys.executable, "-m", "ilang_eq", "run", 'i("^i~i")', "--as-is"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert err == b""
+
+
 def test_both_names_are_the_same_program() -> None:
     help_text = subprocess.run([sys.executable, "-m", "ilang_eq", "--help"], capture_output=True, text=True).stdout
     for word in ("optimize", "explain", "run", "bench", "trace", "batch", "db", "export", "calibrate", "doctor"):

@@ -138,6 +138,7 @@ def test_an_interrupt_leaves_the_best_so_far(where: str, monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"ilang_eq.{where}", interrupted)
-    best = optimize(MATMUL, SHAPES, threads=1)
+    with pytest.warns(UserWarning, match="interrupted"):
+        best = optimize(MATMUL, SHAPES, threads=1)
     assert best.report.stop_reason == "interrupted"
     assert agrees(MATMUL, best.component)
