@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ilang_eq.cuda.nodes import Block, Dim, Part, part_of
 from ilang_eq.lower.dependence import REDUCTIONS, perfect
-from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Statement
-from ilang_eq.lower.walk import code, loads, places, stride
+from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load, Statement
+from ilang_eq.lower.walk import code, loads, stride
 
 WARP = 32
 """Threads that run together."""
@@ -28,13 +28,16 @@ Directions = dict[Part, Dim]
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
+    """An update, the loops around it, and what is read beside it: a scalar may stand for its operands."""
+
     update: Assign | Accumulate
     loops: tuple[For, ...]
+    read: tuple[Load, ...]
 
     @property
     def own(self) -> list[For]:
         """The element loops that index the target, in the order of its dimensions."""
-        by_name = {loop.variable: loop for loop in self.loops if loop.step == 1}
+        by_name = {loop.variable: loop for loop in self.loops if _shares_out(loop)}
         return [by_name[v] for index in self.update.target.indices for v in index.variables if v in by_name]
 
     @property
@@ -43,7 +46,12 @@ class _Leaf:
         if not isinstance(self.update, Accumulate) or self.update.op not in REDUCTIONS:
             return []
         own = self.own
-        return [loop for loop in reversed(self.loops) if loop.step == 1 and loop not in own]
+        return [loop for loop in reversed(self.loops) if _shares_out(loop) and loop not in own]
+
+
+def _shares_out(loop: For) -> bool:
+    """Whether there may be something for several threads in a loop over elements."""
+    return loop.step == 1 and loop.limit != 1
 
 
 def directions(body: Sequence[Statement], in_memory: frozenset[str]) -> Directions:
@@ -59,6 +67,7 @@ def _leaves(
     body: Sequence[Statement], in_memory: frozenset[str], loops: tuple[For, ...], inside: frozenset[str]
 ) -> Iterator[_Leaf]:
     """The updates of a region, but for copies and for scalars that a loop has to itself."""
+    read = tuple(load for s in body if isinstance(s, Assign | Accumulate) for load in loads(s.value))
     for statement in body:
         match statement:
             case For():
@@ -68,7 +77,7 @@ def _leaves(
                 inside |= {name} if loops else set()
             case Assign() | Accumulate():
                 if statement.target.indices or statement.target.buffer not in inside:
-                    yield _Leaf(statement, loops)
+                    yield _Leaf(statement, loops, read)
             case _:
                 pass
 
@@ -97,8 +106,8 @@ def _part(loop: For) -> Part:
 
 
 def _neighbours(leaf: _Leaf, loop: For) -> bool:
-    """Whether iterations next to each other touch neighbours in memory."""
-    return any(stride(place, loop.variable) == "unit" for place in places([leaf.update]))
+    """Whether iterations next to each other read neighbours in memory."""
+    return any(stride(load, loop.variable) == "unit" for load in leaf.read)
 
 
 def staged_copy(loop: For, in_memory: frozenset[str]) -> tuple[tuple[For, ...], Assign] | None:

@@ -1,0 +1,206 @@
+"""Generated kernels, run on the CPU with every access checked, against the float64 interpreter."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ilang_eq import Component
+from ilang_eq.cuda.emit import emit
+from ilang_eq.lower.ir import Program
+from tests.c import programs
+from tests.c.programs import apply, at
+from tests.cuda.emulator import Emulated, Failure
+from tests.cuda.schedules import NAMED, matmul, program
+from tests.random_programs import Case, random_case
+from tests.test_random_programs import lowered, tame
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+SIZES = {"tails": lambda k, d: 21 + 3 * d + 5 * k, "full tiles": lambda k, d: 32, "less than a tile": lambda k, d: 3}
+
+
+@pytest.fixture(scope="module")
+def named() -> Emulated:
+    return Emulated([program(component) for component in NAMED.values()])
+
+
+def inputs(program: Program, size: str) -> list[np.ndarray]:
+    """Random arrays whose extents agree."""
+    shapes = [[SIZES[size](k, d) for d in range(rank or 0)] for k, rank in enumerate(program.ranks)]
+    for (k, d), *others in program.ties:
+        for other, dim in others:
+            shapes[other][dim] = shapes[k][d]
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+def agrees(got: Sequence[np.ndarray], component: Component, arrays: Sequence[np.ndarray]) -> None:
+    right = component.interpret(*arrays)
+    for mine, theirs in zip(got, right if isinstance(right, tuple) else (right,), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5 * float(np.abs(theirs).max()))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMED)
+def test_components(name: str, size: str, named: Emulated) -> None:
+    number = list(NAMED).index(name)
+    arrays = inputs(named.programs[number], size)
+    agrees(named.run(number, arrays), NAMED[name], arrays)
+
+
+@pytest.mark.parametrize("name", ["matmul", "attention", "softmax"])
+def test_neither_the_number_of_blocks_nor_their_order_matters(name: str, named: Emulated) -> None:
+    number = list(NAMED).index(name)
+    arrays = inputs(named.programs[number], "tails")
+    (all_at_once,) = named.run(number, arrays)
+    np.testing.assert_array_equal(named.run(number, arrays, blocks=2)[0], all_at_once)
+    np.testing.assert_array_equal(named.run(number, arrays, backwards=True)[0], all_at_once)
+
+
+def random_cases(seeds: range) -> list[tuple[int, Case, Program, list[np.ndarray]]]:
+    found = []
+    for seed in seeds:
+        case = random_case(seed)
+        program, right = lowered(case), tame(case)
+        if program is not None and right is not None:
+            found.append((seed, case, program, right))
+    return found
+
+
+def compare(seeds: range) -> int:
+    """How many random programs under random schedules were run."""
+    cases = random_cases(seeds)
+    for first in range(0, len(cases), 20):
+        batch = cases[first : first + 20]
+        emulated = Emulated([program for _, _, program, _ in batch])
+        for number, (seed, case, _, right) in enumerate(batch):
+            for blocks, backwards in ((None, False), (2, True)):
+                try:
+                    got = emulated.run(number, case.arrays, blocks, backwards)
+                except Failure as failure:
+                    raise AssertionError(f"seed {seed}: {failure}") from None
+                for mine, theirs in zip(got, right, strict=True):
+                    scale = max(1.0, float(np.abs(theirs).max(initial=0)))
+                    np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3 * scale, err_msg=f"seed {seed}")
+    return len(cases)
+
+
+def test_random_programs() -> None:
+    assert compare(range(60)) > 20
+
+
+@pytest.mark.long
+def test_many_random_programs() -> None:
+    print(f"{compare(range(100, 3000))} compared")
+
+
+BROKEN = {
+    "no barrier between copies and product": (
+        r"__syncthreads\(\);(\s+#pragma unroll\s+for \(int k1)",
+        r"\1",
+        "never written",
+    ),
+    "no barrier before the next copies": (r"(// \+ik~ik.*\n\s+)__syncthreads\(\);", r"\1", "race"),
+    "no barrier at all": (r"__syncthreads\(\);", "", "race|never written"),
+    "a barrier that some threads miss": (
+        r"__syncthreads\(\);",
+        "if (tx) __syncthreads();",
+        "different places|never written",
+    ),
+    "an index beyond the end": (r"in0\[\(i \+ i1\)", "in0[(i + i1 + 16)", "out of bounds"),
+    "an element of a tile that nobody writes": (r"add0\[i1\]\[k1\] = ", "if (tx) add0[i1][k1] = ", "never written"),
+    "two blocks that write the same": (r"out0\[\(i \+ ", "out0[(0 * i + ", "race: two writes"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_shim_catches(what: str) -> None:
+    """Each check fails where it should: the same kernel, broken in one way."""
+    old, new, said = BROKEN[what]
+    right = program(matmul(16, 8))
+    source = emit(right).source
+    broken = re.sub(old, new, source)
+    assert broken != source
+    arrays = inputs(right, "full tiles")
+    Emulated([right]).run(0, arrays)
+    with pytest.raises(Failure, match=said):
+        Emulated([right], [broken]).run(0, arrays)
+
+
+HAND = {
+    "matmul": (programs.matmul(6, 32), [(37, 19), (19, 70)]),
+    "blocked matmul": (programs.matmul(8, 16, block=8), [(20, 19), (19, 33)]),
+    "dot products": (programs.dot_products(4, 4, 16), [(9, 40), (7, 40)]),
+    "batched sums": (programs.batched_sums(), [(2, 9, 3, 17)]),
+    "two kernels": (programs.two_kernels(), [(9, 40), (5,)]),
+    "largest": (programs.reduction("max", -np.inf), [(100,)]),
+}
+
+
+def expected(name: str, x: np.ndarray, *more: np.ndarray) -> tuple[np.ndarray, ...]:
+    match name:
+        case "dot products":
+            return (x @ more[0].T,)
+        case "batched sums":
+            return (x.sum(3),)
+        case "two kernels":
+            return ((x**2).sum(1), more[0], (x**2).sum(1))
+        case "largest":
+            return (x.max(),)
+        case _:
+            return (x @ more[0],)
+
+
+def test_programs_by_hand() -> None:
+    emulated = Emulated([made for made, _ in HAND.values()])
+    rng = np.random.default_rng(1)
+    for number, (name, (_, shapes)) in enumerate(HAND.items()):
+        arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+        for mine, theirs in zip(emulated.run(number, arrays), expected(name, *arrays), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e30, np.inf, -np.inf, np.nan], np.float32)
+POINTWISE = {
+    **{
+        op: (apply(op, at("in0", "i"), at("in1", "i")), 2)
+        for op in ("max", "min", "pow", "log", "gt", "and", "finite_or")
+    },
+    "exp": (apply("exp", at("in0", "i")), 1),
+    "ln": (apply("ln", at("in0", "i")), 1),
+    "root": (apply("pow", at("in0", "i"), 0.5), 1),
+    "power of two": (apply("pow", 2.0, at("in0", "i")), 1),
+    "logarithm to base two": (apply("log", 2.0, at("in0", "i")), 1),
+}
+
+
+def meaning(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    table = {
+        "max": lambda: np.fmax(x, y), "min": lambda: np.fmin(x, y), "pow": lambda: np.power(x, y),
+        "log": lambda: np.log(y) / np.log(x), "gt": lambda: np.greater(x, y), "and": lambda: np.logical_and(x, y),
+        "finite_or": lambda: np.where(np.isfinite(x), x, y), "exp": lambda: np.exp(x), "ln": lambda: np.log(x),
+        "root": lambda: np.power(x, np.full(x.shape, 0.5)), "power of two": lambda: np.exp2(x),
+        "logarithm to base two": lambda: np.log2(x),
+    }  # fmt: skip
+    with np.errstate(all="ignore"):
+        return table[name]().astype(np.float32)
+
+
+def test_pointwise_on_special_values() -> None:
+    emulated = Emulated([programs.elementwise(value, inputs=count) for value, count in POINTWISE.values()])
+    x, y = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(SPECIAL, SPECIAL))
+    for number, (name, (_, count)) in enumerate(POINTWISE.items()):
+        (got,) = emulated.run(number, [x, y][:count])
+        want = meaning(name, x.astype(np.float64), y.astype(np.float64))
+        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
+
+
+def test_names_are_those_of_the_text() -> None:
+    source = emit(program(NAMED["attention"])).source
+    for expression in re.findall(r'i\("(.*?)"\)', str(NAMED["attention"])):
+        assert expression.replace(" ", "") in source.replace(" ", "")

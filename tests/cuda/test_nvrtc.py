@@ -1,0 +1,66 @@
+"""Every kernel compiles for every architecture with a machine file; what is bound to registers stays there."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang_eq.cuda.build import build, compiled, nvrtc
+from ilang_eq.cuda.emit import emit
+from ilang_eq.errors import BuildError
+from tests.cuda.schedules import NAMED, matmul, program
+from tests.random_programs import random_case
+from tests.test_random_programs import lowered
+
+
+def _missing() -> bool:
+    try:
+        nvrtc()
+    except BuildError:
+        return True
+    return False
+
+
+pytestmark = pytest.mark.skipif(_missing(), reason="needs NVRTC: pip install nvidia-cuda-nvrtc")
+
+CASES = {**NAMED, "matmul 64": matmul(64, 16)}
+
+
+@pytest.mark.parametrize("arch", [80, 89, 90])
+@pytest.mark.parametrize("name", ["attention", "softmax", "matmul 64"])
+def test_compiles_without_spills(name: str, arch: int) -> None:
+    module = emit(program(CASES[name]))
+    code, usage = compiled(module.source, arch)
+    assert code[:4] == b"\x7fELF"
+    assert usage.keys() == {entry.name for entry in module.entries}
+    assert all(kernel.spilled == 0 for kernel in usage.values())
+    for entry in module.entries:
+        assert usage[entry.name].registers * entry.block.threads <= 65536
+
+
+@pytest.mark.parametrize("name", NAMED.keys() - {"attention", "softmax"})
+def test_the_other_components(name: str) -> None:
+    _, usage = compiled(emit(program(NAMED[name])).source, 90)
+    assert all(kernel.spilled == 0 for kernel in usage.values())
+
+
+def test_random_programs_compile() -> None:
+    sources = [emit(found).source for seed in range(12) if (found := lowered(random_case(seed))) is not None]
+    assert len(sources) > 3
+    for source in sources:
+        assert compiled(source, 89)[0]
+
+
+def test_machine_code_is_kept_by_content_and_architecture() -> None:
+    source = emit(program(NAMED["sum"])).source
+    assert build(source, 90) == build(source, 90)
+    assert len({build(source, 80), build(source, 90), build(source + "\n", 90)}) == 3
+
+
+def test_a_refusal_shows_what_the_compiler_said() -> None:
+    with pytest.raises(BuildError, match=r'(?s)sm_90:.*"missing_thing" is undefined'):
+        compiled("__device__ int f() { return missing_thing; }", 90)
+
+
+def test_too_old_a_device() -> None:
+    with pytest.raises(BuildError, match=r"capability 7.5\nexpected: at least 8.0"):
+        build("", 75)
