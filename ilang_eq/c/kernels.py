@@ -15,6 +15,7 @@ from ilang_eq.c.layout import Layout, floats_text, kernel_layout
 from ilang_eq.c.nodes import Loop, Parallel, Simd
 from ilang_eq.c.statements import Statements, bound_text, step_text
 from ilang_eq.c.vectors import Used, indented
+from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.division import FEW, Apart, divided
@@ -168,8 +169,9 @@ class _TaskFunction:
         return [
             "{",
             f"    const int64_t tasks = {tasks};",
-            f"    const int64_t share = share_of(tasks, threads, {grain});",
-            "#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)",
+            f"    const int team = team_for({work_text(self.node.loops[0])}, threads);",
+            f"    const int64_t share = share_of(tasks, team, {grain});",
+            "#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)",
             "    for (int64_t first = 0; first < tasks; first += share)",
             f"        {call};",
             "}",

@@ -50,6 +50,15 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 }
 """
 
+_TEAM = """\
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+"""
+
 _THREAD = """\
 static inline int thread_number(void)
 {
@@ -206,6 +215,7 @@ def _needed(body: str) -> Sequence[str]:
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),
         (_SHARE, share),
+        (_TEAM, "team_for(" in body),
         (_THREAD, "thread_number(" in body),
     )
     return [text for text, needed in table if needed]

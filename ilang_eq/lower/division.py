@@ -85,6 +85,9 @@ def _apart(kernel: Kernel, division: _Division) -> Apart | None:
             rows = _rows(outer)
         case _:
             return None
+    if sum(loop.step > 1 for loop in rows) > 1:
+        # tiles of a product: there are few only if it is small
+        return None
     body: list[Statement] = []
     lengths: dict[tuple[Extent, int], None] = {}
     for statement in rows[-1].body:

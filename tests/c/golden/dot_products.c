@@ -18,14 +18,18 @@ static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-// A number of floats, rounded up to whole cache lines.
-static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
-
 // How many tasks a thread takes at a time: four shares per thread, of whole grains; all of them if it is alone.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 {
     const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 4), grain) * grain : tasks;
     return share > 0 ? share : 1;
+}
+
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
 // The lanes of a vector register.
@@ -36,11 +40,6 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 #else
 #define LANES 4
 #endif
-
-// Vectors of 4 lanes, or as many as a register has; V4 reads or writes one in memory.
-#define LANES4 (LANES < 4 ? LANES : 4)
-typedef float vec4 __attribute__((vector_size(4 * LANES4), aligned(4), may_alias));
-#define V4(x) (*(vec4 *)&(x))
 
 // Vectors of 16 lanes, or as many as a register has; V16 reads or writes one in memory.
 #define LANES16 (LANES < 16 ? LANES : 16)
@@ -60,17 +59,6 @@ static inline vec16 keep16(vec16 x, int64_t left, float other)
 }
 
 // The first ``left`` lanes from memory, zero in the others.
-static inline vec4 load4(const float *p, int64_t left)
-{
-    const int32_t count = (int32_t)least(left, LANES4);
-    vec4 x;
-#pragma omp simd
-    for (int32_t l = 0; l < LANES4; l++)
-        x[l] = l < count ? p[l] : 0.0f;
-    return x;
-}
-
-// The first ``left`` lanes from memory, zero in the others.
 static inline vec16 load16(const float *p, int64_t left)
 {
     const int32_t count = (int32_t)least(left, LANES16);
@@ -79,16 +67,6 @@ static inline vec16 load16(const float *p, int64_t left)
     for (int32_t l = 0; l < LANES16; l++)
         x[l] = l < count ? p[l] : 0.0f;
     return x;
-}
-
-// The first ``left`` lanes to memory.
-static inline void store4(float *p, vec4 x, int64_t left)
-{
-    const int32_t count = (int32_t)least(left, LANES4);
-#pragma omp simd
-    for (int32_t l = 0; l < LANES4; l++)
-        if (l < count)
-            p[l] = x[l];
 }
 
 static inline float across_add16(vec16 x)
@@ -107,214 +85,6 @@ static inline float across_add16(vec16 x)
     for (int l = 0; l < LANES16 / 16; l++)
         part.lane[l] = part.lane[l] + part.lane[l + LANES16 / 16];
     return part.lane[0];
-}
-
-static NOINLINE void tasks_add1_few_rows(int64_t first, int64_t last, int64_t i, int64_t j, const float *restrict in0, const float *restrict in1, float *restrict out0_chunk1, int64_t in0_0, int64_t in0_1, int64_t in1_0)
-{
-    for (int64_t k_chunk = first * 2048; k_chunk < least(last * 2048, in0_1); k_chunk += 2048) {
-        if (in0_0 - i >= 4 && in1_0 - j >= 4) {
-            for (int64_t i1 = 0; i1 < 4; i1++) {
-#pragma omp simd
-                for (int64_t j1 = 0; j1 < 4; j1++) {
-                    out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1] = 0.0f;
-                }
-            }
-            {
-                float out0_chunk1_tile[4][4][16] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        UNROLL
-                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                            V16(out0_chunk1_tile[i1][j1][k1]) = broadcast16(0.0f);
-                        }
-                    }
-                }
-                for (int64_t k = 0; k + 16 <= least(2048, in0_1 - k_chunk); k += 16) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_chunk1_tile[i1][j1][k1]) += V16(in0[(i + i1) * in0_1 + k_chunk + k + k1]) * V16(in1[(j + j1) * in0_1 + k_chunk + k + k1]);
-                            }
-                        }
-                    }
-                }
-                for (int64_t k = least(2048, in0_1 - k_chunk) / 16 * 16; k < least(2048, in0_1 - k_chunk); k += 16) {
-                    const int64_t k1_end = least(16, in0_1 - k_chunk - k);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_chunk1_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k_chunk + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k_chunk + k + k1], k1_end - k1), k1_end - k1, 0.0f);
-                            }
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        vec16 share = V16(out0_chunk1_tile[i1][j1][0]);
-                        UNROLL
-                        for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
-                            share += V16(out0_chunk1_tile[i1][j1][k1]);
-                        out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1] += across_add16(share);
-                    }
-                }
-            }
-        } else {
-            for (int64_t i1 = 0; i1 < least(4, in0_0 - i); i1++) {
-#pragma omp simd
-                for (int64_t j1 = 0; j1 < least(4, in1_0 - j); j1++) {
-                    out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1] = 0.0f;
-                }
-            }
-            {
-                float out0_chunk1_tile[4][4][16] __attribute__((aligned(64)));
-                const int64_t i1_end = least(4, in0_0 - i);
-                const int64_t j1_end = least(4, in1_0 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        UNROLL
-                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                            V16(out0_chunk1_tile[i1][j1][k1]) = broadcast16(0.0f);
-                        }
-                    }
-                }
-                for (int64_t k = 0; k + 16 <= least(2048, in0_1 - k_chunk); k += 16) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_chunk1_tile[i1][j1][k1]) += V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k_chunk + k + k1]) * V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k_chunk + k + k1]);
-                            }
-                        }
-                    }
-                }
-                for (int64_t k = least(2048, in0_1 - k_chunk) / 16 * 16; k < least(2048, in0_1 - k_chunk); k += 16) {
-                    const int64_t k1_end = least(16, in0_1 - k_chunk - k);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1++) {
-                            UNROLL
-                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                V16(out0_chunk1_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k_chunk + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k_chunk + k + k1], k1_end - k1), k1_end - k1, 0.0f);
-                            }
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        vec16 share = V16(out0_chunk1_tile[i1][j1][0]);
-                        UNROLL
-                        for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
-                            share += V16(out0_chunk1_tile[i1][j1][k1]);
-                        if (i1 < i1_end && j1 < j1_end)
-                            out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1] += across_add16(share);
-                    }
-                }
-            }
-        }
-    }
-}
-
-static void kernel_add1_few_rows(const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_0, float *scratch, int threads)
-{
-    float *restrict out0_chunk1 = scratch;
-    scratch += padded(ceil_div(in0_1, 2048) * 4 * 4);
-    for (int64_t i = 0; i < in0_0; i += 4) {
-        for (int64_t j = 0; j < in1_0; j += 4) {
-            if (in0_0 - i >= 4 && in1_0 - j >= 4) {
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-#pragma omp simd
-                    for (int64_t j1 = 0; j1 < 4; j1++) {
-                        out0[(i + i1) * in1_0 + j + j1] = 0.0f;
-                    }
-                }
-            } else {
-                for (int64_t i1 = 0; i1 < least(4, in0_0 - i); i1++) {
-#pragma omp simd
-                    for (int64_t j1 = 0; j1 < least(4, in1_0 - j); j1++) {
-                        out0[(i + i1) * in1_0 + j + j1] = 0.0f;
-                    }
-                }
-            }
-            {
-                const int64_t tasks = ceil_div(in0_1, 2048);
-                const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add1_few_rows(first, least(first + share, tasks), i, j, in0, in1, out0_chunk1, in0_0, in0_1, in1_0);
-            }
-            if (in0_0 - i >= 4 && in1_0 - j >= 4) {
-                float out0_tile[4][4] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                        V4(out0_tile[i1][j1]) = V4(out0[(i + i1) * in1_0 + j + j1]);
-                    }
-                }
-                for (int64_t k_chunk = 0; k_chunk < in0_1; k_chunk += 2048) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                            V4(out0_tile[i1][j1]) += V4(out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1]);
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                        V4(out0[(i + i1) * in1_0 + j + j1]) = V4(out0_tile[i1][j1]);
-                    }
-                }
-            } else {
-                float out0_tile[4][4] __attribute__((aligned(64)));
-                const int64_t i1_end = least(4, in0_0 - i);
-                const int64_t j1_end = least(4, in1_0 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                        V4(out0_tile[i1][j1]) = load4(&out0[(i + least(i1, i1_end - 1)) * in1_0 + j + j1], j1_end - j1);
-                    }
-                }
-                for (int64_t k_chunk = 0; k_chunk < in0_1; k_chunk += 2048) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                            V4(out0_tile[i1][j1]) += V4(out0_chunk1[((k_chunk / 2048) * 4 + i1) * 4 + j1]);
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 4; j1 += LANES4) {
-                        if (i1 < i1_end)
-                            store4(&out0[(i + i1) * in1_0 + j + j1], V4(out0_tile[i1][j1]), j1_end - j1);
-                    }
-                }
-            }
-        }
-    }
 }
 
 static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_0)
@@ -450,37 +220,19 @@ static void kernel_add1(const float *restrict in0, const float *restrict in1, fl
 {
     {
         const int64_t tasks = ceil_div(in0_0, 4) * ceil_div(in1_0, 4);
-        const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(6.0 * in0_0 * in0_1 * in1_0 + 2.0 * in0_0 * in1_0, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_add1(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_0);
     }
 }
 
-// Adds ``times`` padded arrays to a total; nonzero if that overflows.
-static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
-{
-    int64_t floats = 1;
-    for (int d = 0; d < rank; d++)
-        if (__builtin_mul_overflow(floats, dims[d], &floats))
-            return 1;
-    if (__builtin_add_overflow(floats, 15, &floats) || __builtin_mul_overflow(floats / 16 * 16, times, &floats))
-        return 1;
-    return __builtin_add_overflow(*total, floats, total);
-}
-
 int64_t ilang_workspace(const int64_t *extents, int threads)
 {
-    const int64_t in0_1 = extents[1];
+    (void)extents;
     (void)threads;
     int64_t total = 0;
-    int64_t most = 0, scratch;
-    scratch = 0;
-    if (reserve(&scratch, 1, 3, (const int64_t[]){ceil_div(in0_1, 2048), 4, 4}))
-        return -1;
-    most = scratch > most ? scratch : most;
-    if (__builtin_add_overflow(total, most, &total))
-        return -1;
     return total;
 }
 
@@ -489,18 +241,13 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
 {
     if (threads < 1)
         return 1;
-    if (workspace == NULL && ilang_workspace(extents, threads) != 0)
-        return 2;
-    float *scratch = workspace;
+    (void)workspace;
     const int64_t in0_0 = extents[0];
     const int64_t in0_1 = extents[1];
     const int64_t in1_0 = extents[2];
     const float *const in0 = inputs[0];
     const float *const in1 = inputs[1];
     float *const out0 = outputs[0];
-    if (ceil_div(in0_0, 4) * ceil_div(in1_0, 4) < 8 && in0_1 >= 4096)
-        kernel_add1_few_rows(in0, in1, out0, in0_0, in0_1, in1_0, scratch, threads);
-    else
-        kernel_add1(in0, in1, out0, in0_0, in0_1, in1_0, threads);
+    kernel_add1(in0, in1, out0, in0_0, in0_1, in1_0, threads);
     return 0;
 }

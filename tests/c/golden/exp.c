@@ -19,6 +19,13 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
     return share > 0 ? share : 1;
 }
 
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+
 static inline uint32_t bits_of(float value)
 {
     union { float value; uint32_t bits; } x = {.value = value};
@@ -67,8 +74,9 @@ static void kernel_map0(const float *restrict in0, float *restrict out0, int64_t
 {
     {
         const int64_t tasks = in0_0;
-        const int64_t share = share_of(tasks, threads, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(20.0 * in0_0, threads);
+        const int64_t share = share_of(tasks, team, 4096);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_map0(first, least(first + share, tasks), in0, out0);
     }

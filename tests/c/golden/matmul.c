@@ -18,14 +18,18 @@ static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-// A number of floats, rounded up to whole cache lines.
-static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
-
 // How many tasks a thread takes at a time: four shares per thread, of whole grains; all of them if it is alone.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 {
     const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 4), grain) * grain : tasks;
     return share > 0 ? share : 1;
+}
+
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
 // The lanes of a vector register.
@@ -63,153 +67,6 @@ static inline void store16(float *p, vec16 x, int64_t left)
     for (int32_t l = 0; l < LANES16; l++)
         if (l < count)
             p[l] = x[l];
-}
-
-static NOINLINE void tasks_add1_few_rows(int64_t first, int64_t last, int64_t i, int64_t j, const float *restrict in0, const float *restrict in1, float *restrict out0_chunk1, int64_t in0_0, int64_t in0_1, int64_t in1_1)
-{
-    for (int64_t k_chunk = first * 256; k_chunk < least(last * 256, in0_1); k_chunk += 256) {
-        if (in0_0 - i >= 6 && in1_1 - j >= 32) {
-            float out0_chunk1_tile[6][32] __attribute__((aligned(64)));
-            UNROLL
-            for (int64_t i1 = 0; i1 < 6; i1++) {
-                UNROLL
-                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                    V16(out0_chunk1_tile[i1][j1]) = broadcast16(0.0f);
-                }
-            }
-            for (int64_t k = 0; k < least(256, in0_1 - k_chunk); k++) {
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        const vec16 mul0 = in0[(i + i1) * in0_1 + k_chunk + k] * V16(in1[(k_chunk + k) * in1_1 + j + j1]);
-                        V16(out0_chunk1_tile[i1][j1]) += mul0;
-                    }
-                }
-            }
-            UNROLL
-            for (int64_t i1 = 0; i1 < 6; i1++) {
-                UNROLL
-                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                    V16(out0_chunk1[((k_chunk / 256) * 6 + i1) * 32 + j1]) = V16(out0_chunk1_tile[i1][j1]);
-                }
-            }
-        } else {
-            float out0_chunk1_tile[6][32] __attribute__((aligned(64)));
-            const int64_t i1_end = least(6, in0_0 - i);
-            const int64_t j1_end = least(32, in1_1 - j);
-            UNROLL
-            for (int64_t i1 = 0; i1 < 6; i1++) {
-                UNROLL
-                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                    V16(out0_chunk1_tile[i1][j1]) = broadcast16(0.0f);
-                }
-            }
-            for (int64_t k = 0; k < least(256, in0_1 - k_chunk); k++) {
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k_chunk + k] * load16(&in1[(k_chunk + k) * in1_1 + j + j1], j1_end - j1);
-                        V16(out0_chunk1_tile[i1][j1]) += mul0;
-                    }
-                }
-            }
-            UNROLL
-            for (int64_t i1 = 0; i1 < 6; i1++) {
-                UNROLL
-                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                    V16(out0_chunk1[((k_chunk / 256) * 6 + i1) * 32 + j1]) = V16(out0_chunk1_tile[i1][j1]);
-                }
-            }
-        }
-    }
-}
-
-static void kernel_add1_few_rows(const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_1, float *scratch, int threads)
-{
-    float *restrict out0_chunk1 = scratch;
-    scratch += padded(ceil_div(in0_1, 256) * 6 * 32);
-    for (int64_t i = 0; i < in0_0; i += 6) {
-        for (int64_t j = 0; j < in1_1; j += 32) {
-            if (in0_0 - i >= 6 && in1_1 - j >= 32) {
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-#pragma omp simd
-                    for (int64_t j1 = 0; j1 < 32; j1++) {
-                        out0[(i + i1) * in1_1 + j + j1] = 0.0f;
-                    }
-                }
-            } else {
-                for (int64_t i1 = 0; i1 < least(6, in0_0 - i); i1++) {
-#pragma omp simd
-                    for (int64_t j1 = 0; j1 < least(32, in1_1 - j); j1++) {
-                        out0[(i + i1) * in1_1 + j + j1] = 0.0f;
-                    }
-                }
-            }
-            {
-                const int64_t tasks = ceil_div(in0_1, 256);
-                const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add1_few_rows(first, least(first + share, tasks), i, j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
-            }
-            if (in0_0 - i >= 6 && in1_1 - j >= 32) {
-                float out0_tile[6][32] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]);
-                    }
-                }
-                for (int64_t k_chunk = 0; k_chunk < in0_1; k_chunk += 256) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) += V16(out0_chunk1[((k_chunk / 256) * 6 + i1) * 32 + j1]);
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
-                    }
-                }
-            } else {
-                float out0_tile[6][32] __attribute__((aligned(64)));
-                const int64_t i1_end = least(6, in0_0 - i);
-                const int64_t j1_end = least(32, in1_1 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1);
-                    }
-                }
-                for (int64_t k_chunk = 0; k_chunk < in0_1; k_chunk += 256) {
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) += V16(out0_chunk1[((k_chunk / 256) * 6 + i1) * 32 + j1]);
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        if (i1 < i1_end)
-                            store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
-                    }
-                }
-            }
-        }
-    }
 }
 
 static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_1)
@@ -285,37 +142,19 @@ static void kernel_add1(const float *restrict in0, const float *restrict in1, fl
 {
     {
         const int64_t tasks = ceil_div(in0_0, 6) * ceil_div(in1_1, 32);
-        const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 2.0 * in0_0 * in1_1, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_add1(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
     }
 }
 
-// Adds ``times`` padded arrays to a total; nonzero if that overflows.
-static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
-{
-    int64_t floats = 1;
-    for (int d = 0; d < rank; d++)
-        if (__builtin_mul_overflow(floats, dims[d], &floats))
-            return 1;
-    if (__builtin_add_overflow(floats, 15, &floats) || __builtin_mul_overflow(floats / 16 * 16, times, &floats))
-        return 1;
-    return __builtin_add_overflow(*total, floats, total);
-}
-
 int64_t ilang_workspace(const int64_t *extents, int threads)
 {
-    const int64_t in0_1 = extents[1];
+    (void)extents;
     (void)threads;
     int64_t total = 0;
-    int64_t most = 0, scratch;
-    scratch = 0;
-    if (reserve(&scratch, 1, 3, (const int64_t[]){ceil_div(in0_1, 256), 6, 32}))
-        return -1;
-    most = scratch > most ? scratch : most;
-    if (__builtin_add_overflow(total, most, &total))
-        return -1;
     return total;
 }
 
@@ -324,18 +163,13 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
 {
     if (threads < 1)
         return 1;
-    if (workspace == NULL && ilang_workspace(extents, threads) != 0)
-        return 2;
-    float *scratch = workspace;
+    (void)workspace;
     const int64_t in0_0 = extents[0];
     const int64_t in0_1 = extents[1];
     const int64_t in1_1 = extents[2];
     const float *const in0 = inputs[0];
     const float *const in1 = inputs[1];
     float *const out0 = outputs[0];
-    if (ceil_div(in0_0, 6) * ceil_div(in1_1, 32) < 8 && in0_1 >= 512)
-        kernel_add1_few_rows(in0, in1, out0, in0_0, in0_1, in1_1, scratch, threads);
-    else
-        kernel_add1(in0, in1, out0, in0_0, in0_1, in1_1, threads);
+    kernel_add1(in0, in1, out0, in0_0, in0_1, in1_1, threads);
     return 0;
 }

@@ -28,6 +28,13 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
     return share > 0 ? share : 1;
 }
 
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+
 static inline int thread_number(void)
 {
 #ifdef _OPENMP
@@ -263,8 +270,9 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         max0[0] = -INFINITY;
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            const int team = team_for(5.0 * in0_1, threads);
+            const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
                 tasks_div3_few_rows(first, least(first + share, tasks), i, in0, max0_chunk1, in0_1);
         }
@@ -275,15 +283,17 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         add2[0] = 0.0f;
         {
             const int64_t tasks = in0_1;
-            const int64_t share = share_of(tasks, threads, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            const int team = team_for(21.0 * in0_1, threads);
+            const int64_t share = share_of(tasks, team, 4096);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
                 tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, max0, pow1, in0_1);
         }
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            const int team = team_for(6.0 * in0_1, threads);
+            const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
                 tasks_div3_few_rows_3(first, least(first + share, tasks), pow1, add2_chunk2, in0_1);
         }
@@ -296,8 +306,9 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         }
         {
             const int64_t tasks = in0_1;
-            const int64_t share = share_of(tasks, threads, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            const int team = team_for(16.0 * in0_1, threads);
+            const int64_t share = share_of(tasks, team, 4096);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
                 tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, pow1, add2, in0_1);
         }
@@ -386,8 +397,9 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
 {
     {
         const int64_t tasks = in0_0;
-        const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(0.0 * in0_0 + 44.0 * in0_0 * in0_1, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_div3(first, least(first + share, tasks), in0, out0, in0_1, scratch + thread_number() * (padded(in0_1)));
     }

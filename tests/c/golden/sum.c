@@ -28,6 +28,13 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
     return share > 0 ? share : 1;
 }
 
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -128,8 +135,9 @@ static void kernel_add0(const float *restrict in0, float *restrict out0, int64_t
     out0[0] = 0.0f;
     {
         const int64_t tasks = ceil_div(in0_0, 32768);
-        const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(6.0 * in0_0, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_add0(first, least(first + share, tasks), in0, out0_chunk1, in0_0);
     }

@@ -28,6 +28,13 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
     return share > 0 ? share : 1;
 }
 
+// How many threads to wake for so much work, in units of 0.02 ns: one for every 5 us, and no more than there are.
+static inline int team_for(double work, int threads)
+{
+    const double most = work / 250000.0;
+    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -139,8 +146,9 @@ static void kernel_add1_few_rows(float *restrict mul0_all, float *restrict out0,
         out0[i] = 0.0f;
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+            const int team = team_for(6.0 * in0_1, threads);
+            const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
                 tasks_add1_few_rows(first, least(first + share, tasks), i, mul0_all, out0_chunk2, in0_1);
         }
@@ -196,8 +204,9 @@ static void kernel_add1(float *restrict mul0_all, float *restrict out0, int64_t 
 {
     {
         const int64_t tasks = in0_0;
-        const int64_t share = share_of(tasks, threads, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (share < tasks)
+        const int team = team_for(2.0 * in0_0 + 4.0 * in0_0 * in0_1, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
             tasks_add1(first, least(first + share, tasks), mul0_all, out0, in0_1);
     }

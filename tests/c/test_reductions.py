@@ -1,0 +1,106 @@
+"""Long reductions, compiled: errors that do not grow, results that do not depend on threads, shared rows."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.work import work_text
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lower.ir import Accumulate, Assign
+from tests.c.programs import K, M, apply, at, loop
+from tests.lower.test_online import flash_attention_2
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+def normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+SUM, ROWS, COLUMNS, ALL = i("+i~."), i("+ij~i"), i("+ij~j|j:64|jij'"), i("+ij~.")
+
+
+@pytest.mark.parametrize(
+    ("component", "shape", "bound"),
+    [
+        (SUM, (10_000,), 3e-6),
+        (SUM, (1_000_000,), 3e-6),
+        (SUM, (10_000_000,), 3e-6),
+        (ROWS, (20, 100_000), 3e-6),
+        (ROWS, (2, 1_000_000), 3e-6),
+        (ALL, (3, 1_000_000), 3e-6),
+        (ALL, (100_000, 10), 3e-6),
+        (COLUMNS, (100_000, 70), 2e-5),
+    ],
+    ids=lambda x: str(x),
+)
+def test_errors_of_equal_terms_do_not_grow(component: Component, shape: tuple[int, ...], bound: float) -> None:
+    """Equal terms are the worst case: every addition to a large partial sum rounds the same way."""
+    x = np.full(shape, 0.1, dtype=np.float32)
+    got = component.compile(threads=2)(x)
+    want = float(np.float32(0.1)) * x.size / got.size
+    np.testing.assert_allclose(got, want, rtol=bound)
+
+
+LONG = {
+    "sum": (SUM, [(300_001,)]),
+    "maximum": (i(">i~."), [(300_001,)]),
+    "dot": (i("i*i~i") >> i("+i~.||i0"), [(200_000,), (200_000,)]),
+    "everything": (ALL, [(70, 40_000)]),
+    "columns": (i("+ij~j||ij"), [(5000, 37)]),
+    "few rows": (ROWS, [(2, 150_000)]),
+    "few queries": (flash_attention_2(), [(3, 16), (5000, 16), (5000, 24)]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_threads_do_not_change_a_bit(name: str) -> None:
+    component, shapes = LONG[name]
+    arrays = normal(*shapes)
+    one, *others = (component.compile(threads=threads)(*arrays) for threads in (1, 2, 5))
+    for other in others:
+        np.testing.assert_array_equal(one, other)
+    scale = float(np.sqrt(shapes[-1][0]))
+    np.testing.assert_allclose(one, component.interpret(*arrays), rtol=1e-4, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("shape", [(1, 65_536), (7, 65_536), (8, 65_536), (3, 65_535), (0, 70_000), (5, 0)], ids=str)
+def test_both_versions_of_a_row_operation(shape: tuple[int, int]) -> None:
+    softmax = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+    (x,) = normal(shape)
+    got = softmax.compile(threads=2)(x)
+    np.testing.assert_allclose(got, softmax.interpret(x), rtol=2e-5, atol=1e-9)
+
+
+def test_calls_from_many_threads_at_once() -> None:
+    kernel = SUM.compile(threads=2)
+    inputs = [normal((100_000 + n,))[0] for n in range(4)]
+    want = [kernel(x) for x in inputs]
+    wrong: list[int] = []
+
+    def work(n: int) -> None:
+        wrong.extend(n for _ in range(20) if kernel(inputs[n]) != want[n])
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(len(inputs))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_work_counts_what_every_iteration_does() -> None:
+    body = Accumulate(at("out0", "i"), "add", apply("exp", at("in0", "i", "k")))
+    row = loop("i", M, Assign(at("out0", "i"), apply("div", 1.0, at("in1"))), loop("k", K, body))
+    assert work_text(row) == "14.0 * in0_0 + 19.0 * in0_0 * in0_1"
+
+
+def test_work_takes_the_parts_of_an_axis_together() -> None:
+    inner = loop("i1", M, Assign(at("out0", "i+i1"), at("in0", "i+i1")), limit=16, outer=("i",))
+    assert work_text(loop("i", M, inner, step=16)) == "4.0 * in0_0"
+    assert work_text(inner) == "4.0 * 16"
