@@ -65,7 +65,8 @@ def _best(workload: Workload, tensors: Sequence[Any]) -> Prepared | None:
 
 def _compiled(mode: str, workload: Workload, tensors: Sequence[Any]) -> Prepared:
     torch._dynamo.reset()
-    torch._inductor.config.freezing = True
+    # without weights there is nothing to freeze, and the compiler caches its graphs
+    torch._inductor.config.freezing = any(argument.constant for argument in workload.inputs)
     module = torch.compile(_Frozen(workload, tensors).eval(), mode=mode, dynamic=False)
     given = [tensor for tensor, argument in zip(tensors, workload.inputs, strict=True) if not argument.constant]
 
