@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -84,7 +85,7 @@ class Statements:
     def _loop(self, node: Loop) -> list[str]:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
-        ends: list[str] = []
+        body, ends = self.lines(node.body), []
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
@@ -92,8 +93,8 @@ class Statements:
                 head = f"for (int64_t {v} = 0; {v} + {loop.step} <= {bound}; {step}) {{"
             case "rest":
                 head = f"for (int64_t {v} = {bound} / {loop.step} * {loop.step}; {v} < {bound}; {step}) {{"
-                ends = _ends(short for nest in node.body for short in _short(nest) if v in short.outer)
-        return [head, *indented([*ends, *self.lines(node.body)]), "}"]
+                ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
+        return [head, *indented([*ends, *body]), "}"]
 
     def simd(self, node: Simd, first: str, last: str) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""
@@ -126,7 +127,8 @@ class Statements:
 
     def _registers(self, node: Registers) -> list[str]:
         tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]
-        return ["{", *indented([*tiles, *_ends(node.partial), *self.lines(node.body)]), "}"]
+        body = self.lines(node.body)
+        return ["{", *indented([*tiles, *_ends(node.partial, body), *body]), "}"]
 
     def _fold(self, node: Fold) -> list[str]:
         lanes, lane, limit = node.lanes, node.lane.variable, node.lane.limit or 0
@@ -176,6 +178,8 @@ def _short(node: Node) -> Iterable[For]:
     return [loop for loop in node.loops if loop.variable in node.partial] if isinstance(node, VectorNest) else []
 
 
-def _ends(loops: Iterable[For]) -> list[str]:
-    """How far loops that may be short go."""
-    return list(dict.fromkeys(f"const int64_t {loop.variable}_end = {bound_text(loop, False)};" for loop in loops))
+def _ends(loops: Iterable[For], body: Sequence[str]) -> list[str]:
+    """How far loops that may be short go, where ``body`` asks."""
+    words = set(re.findall(r"\w+", "\n".join(body)))
+    ends = {f"{loop.variable}_end": bound_text(loop, False) for loop in loops}
+    return [f"const int64_t {name} = {bound};" for name, bound in ends.items() if name in words]
