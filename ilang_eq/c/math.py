@@ -85,18 +85,27 @@ static inline float exp_of(float x)
     ),
     "exp2_of": Function(
         """\
-// 2^(x * (high + low)); high + low may be infinite. Within 1.9 ulp if high + low is good to 2^-34.
+// 2^(x * (high + low)); high + low may be infinite. Within 1.3 ulp if high + low is good to 2^-34. Scaling twice by
+// half the exponent leaves |r| <= 0.35, where fewer terms do, and more exactly, than in scaled_exp.
 static inline float exp2_of(float x, float high, float low)
 {
     float y = x * high;
     y = y > 160.0f ? 160.0f : y;
     y = y < -160.0f ? -160.0f : y;
-    const float shift = y * 0.5f + 12583039.0f;
-    const float m = shift - 12583039.0f;
-    const float r = fmaf(fmaf(x, high, -2.0f * m), 0.693147181f, x * low * 0.693147181f);
-    return scaled_exp(fabsf(y) >= 160.0f ? 0.0f : r, shift);
+    const float n = (y + 12582912.0f) - 12582912.0f;
+    float r = fmaf(fmaf(x, high, -n), 0.693147181f, x * low * 0.693147181f);
+    r = fabsf(y) >= 160.0f ? 0.0f : r;
+    float p = 1.3814320555e-3f;
+    p = p * r + 8.3688516170e-3f;
+    p = p * r + 4.1668400168e-2f;
+    p = p * r + 1.6666519642e-1f;
+    p = p * r + 4.9999994040e-1f;
+    const int32_t whole = (int32_t)(bits_of(n + 12582912.0f) - bits_of(12582912.0f));
+    const uint32_t half = (uint32_t)(whole >> 1);
+    const uint32_t rest = (uint32_t)whole - half;
+    return (p * r * r + r + 1.0f) * float_of((half + 127u) << 23) * float_of((rest + 127u) << 23);
 }""",
-        ("scaled_exp",),
+        ("bits_of", "float_of"),
     ),
     "ln_of": Function(
         """\
@@ -198,7 +207,7 @@ static inline float log_of(float b, float x)
     ),
     "pow_of": Function(
         """\
-// x^y, within 1.9 ulp; special cases as in C.
+// x^y, within 1.3 ulp; special cases as in C.
 static inline float pow_of(float x, float y)
 {
     const float half = y * 0.5f;
