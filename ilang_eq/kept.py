@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from ilang_eq.database.record import Key, Record, StoredReport, StoredSchedule
-from ilang_eq.database.verify import Reference
+from ilang_eq.database.verify import verified
 from ilang_eq.database.version import package_version
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.machine import Machine
 from ilang_eq.host import processor_name
 from ilang_eq.lang.component import Component
+from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.reading import read_component
 from ilang_eq.optimized import Found, Optimized, Report, Schedule
 from ilang_eq.request import Request
@@ -64,14 +65,13 @@ def recalled(request: Request, record: Record, path: Path, judge: Callable[[Comp
         judge: costs the user's own schedule, which is in no database.
     """
     started = time.perf_counter()
-    reference = Reference(request.graph)
     first, *others = record.schedules
     plain = next((s for s in record.schedules if s.text == record.key.component), None)
-    component = reference.verified(first.text)
+    component = verified(request.graph, first.text)
     if component is None or plain is None:
         return None
     best, baseline = _schedule(first, component), _schedule(plain, request.plain)
-    others = partial(_verified, reference, others)
+    others = partial(_trusted, request.graph, others)
     if request.given != request.plain:
         baseline = judge(request.given)
         best, others = _with(baseline, best, others)
@@ -93,8 +93,8 @@ def _with(given: Schedule, best: Schedule, others: _Others) -> tuple[Schedule, _
     return best, lambda: sorted((given, *others()), key=lambda s: s.seconds)
 
 
-def _verified(reference: Reference, stored: Sequence[StoredSchedule]) -> tuple[Schedule, ...]:
-    found = ((s, reference.verified(s.text)) for s in stored)
+def _trusted(graph: Graph, stored: Sequence[StoredSchedule]) -> tuple[Schedule, ...]:
+    found = ((s, verified(graph, s.text)) for s in stored)
     return tuple(_schedule(s, component) for s, component in found if component is not None)
 
 

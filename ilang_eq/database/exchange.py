@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ilang_eq.database.record import Record, read_record, record_as_json
 from ilang_eq.database.store import Database
-from ilang_eq.database.verify import Reference
+from ilang_eq.database.verify import verified
 from ilang_eq.errors import DatabaseError, ILangError
 from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.reading import read_component
@@ -78,6 +78,5 @@ def _fault(record: Record) -> str | None:
     texts = [schedule.text for schedule in record.schedules]
     if record.key.component not in texts:
         return "the component itself is not among the schedules"
-    reference = Reference(graph)
-    wrong = next((text for text in texts if reference.verified(text) is None), None)
+    wrong = next((text for text in texts if verified(graph, text) is None), None)
     return None if wrong is None else f"this schedule is illegal, or computes something else: {wrong}"

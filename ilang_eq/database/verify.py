@@ -1,10 +1,12 @@
 """Whether stored text can be trusted: it is parsed, wired, lowered, and compared with what it should compute.
 
 Algebra may have changed every expression, so texts are not compared but run: on small random arrays in float64, where
-equal functions differ by rounding and others do not agree by chance.
+equal functions differ by rounding and others do not agree by chance. What was found out is remembered.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +24,18 @@ _EXTENTS = (3, 2, 4)
 _TOLERANCE = 1e-9
 
 
-class Reference:
+@lru_cache(maxsize=4096)
+def verified(graph: Graph, text: str) -> Component | None:
+    """The component that ``text`` spells if it computes what ``graph`` does and can be lowered, else None."""
+    return _reference(graph).verified(text)
+
+
+@lru_cache(maxsize=64)
+def _reference(graph: Graph) -> _Reference:
+    return _Reference(graph)
+
+
+class _Reference:
     """What stored schedules must compute: the values of ``graph`` on a few random numbers."""
 
     def __init__(self, graph: Graph) -> None:
@@ -31,7 +44,7 @@ class Reference:
         self._values = interpret(graph, self._inputs)
 
     def verified(self, text: str) -> Component | None:
-        """The component that ``text`` spells if it computes the same and can be lowered, else None."""
+        """As ``verified``."""
         from ilang_eq.lower import lower
 
         try:
