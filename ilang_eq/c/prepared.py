@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ilang_eq.c.arrays import Array, contiguous
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import ArrayError, OptionError
-from ilang_eq.lower.preparation import prepare
+from ilang_eq.lower.preparation import Preparation, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Prepared:
 
 def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
     """``kernel`` for the ``constants``, by the names of its program's inputs."""
-    program, threads = kernel.program, kernel.threads
+    program = kernel.program
     for name in constants:
         if name not in program.inputs:
             raise OptionError(f"no input {name!r}", legal=program.inputs)
@@ -43,9 +44,22 @@ def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
         for k, name in enumerate(program.inputs)
         if name in constants
     }
-    split = prepare(program, arrays.keys())
+    split, first, rest = _halves(kernel, frozenset(arrays))
     made: tuple[Array, ...] = ()
     if split.first.outputs:
-        results = CKernel(split.first, threads)(*(arrays[k] for k in split.constants))
+        results = first(*(arrays[k] for k in split.constants))
         made = results if len(split.first.outputs) > 1 else (results,)
-    return Prepared(CKernel(split.rest, threads), (*(arrays[k] for k in split.fixed), *made))
+    return Prepared(rest, (*(arrays[k] for k in split.fixed), *made))
+
+
+_HALVES: WeakKeyDictionary[CKernel, dict[frozenset[int], tuple[Preparation, CKernel, CKernel]]] = WeakKeyDictionary()
+"""Kernels that were split before, by which inputs were constant: the layers of a model share them."""
+
+
+def _halves(kernel: CKernel, constants: frozenset[int]) -> tuple[Preparation, CKernel, CKernel]:
+    """``kernel`` split for inputs that are constant: how, what runs once, and what runs at each call."""
+    known = _HALVES.setdefault(kernel, {})
+    if constants not in known:
+        split = prepare(kernel.program, constants)
+        known[constants] = split, CKernel(split.first, kernel.threads), CKernel(split.rest, kernel.threads)
+    return known[constants]

@@ -181,13 +181,14 @@ def _sizes(module: GraphModule) -> dict[str, int]:
             if extent.number == 1 and len(extent.symbols) == 1:
                 sizes[extent.symbols[0]] = int(size.node.hint)
             for symbol in size.node.expr.free_symbols:
-                sizes.setdefault(str(symbol), int(size.node.shape_env.size_hint(symbol)))
+                sizes.setdefault(str(symbol), int(size.node.shape_env.guarding_hint_or_throw(symbol)))
     return sizes
 
 
 def _line(node: FxNode) -> str:
     """The innermost line of Python that a node comes from, as ``file:12``."""
-    frames = [line for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")]
+    lines = (node.meta.get("stack_trace") or "").splitlines()
+    frames = [line for line in lines if line.strip().startswith("File ") and __file__ not in line]
     if not frames:
         return ""
     _, path, rest = frames[-1].split('"', 2)

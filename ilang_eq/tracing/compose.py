@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from ilang_eq.lang.component import Component
@@ -155,12 +156,18 @@ def _composed(
         Node(_expr(axes, e, cut, preferred), tuple(renumber.get(s, s) for s in e.operands)) for e in expressions
     )
     return Composed(
-        unwire(Graph(len(read), nodes, (Value(len(nodes) - 1),))),
+        _component(Graph(len(read), nodes, (Value(len(nodes) - 1),))),
         tuple(read),
         tuple(shape(stored[Input(k)]) for k in read),
         shape(expressions[-1].output),
         tuple(product(shape(tuple(dict.fromkeys(a for p in e.all_patterns() for a in p)))) for e in expressions),
     )
+
+
+@lru_cache(maxsize=1024)
+def _component(graph: Graph) -> Component:
+    """The text of a graph; equal layers ask for it again and again."""
+    return unwire(graph)
 
 
 def _expr(axes: Axes, expression: _Expression, cut: Callable[[Pattern], Pattern], preferred: Mapping[int, str]) -> Expr:

@@ -26,7 +26,7 @@ class Row:
 
     Attributes:
         op: such as ``aten.embedding.default``.
-        line: where in the model, as ``file:12``; empty if that is not known.
+        line: where in the model, as ``file:12``; empty if PyTorch did not say, as it does inside ``forward``.
         reason: why 𝚒 does not compute it.
         calls: how many there are.
         operations: floating-point operations in all of them, estimated.

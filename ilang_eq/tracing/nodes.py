@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from ilang_eq.errors import TraceError
@@ -62,7 +63,7 @@ class Argument:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """One call: ``op`` as ``aten.add.Tensor``; ``line`` is the line of Python it comes from, as ``file:12``."""
 
@@ -73,7 +74,7 @@ class Node:
     type: Type
     line: str = ""
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The names of what it reads, once each, in order."""
         return tuple(dict.fromkeys(references((self.args, tuple(v for _, v in self.kwargs)))))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ilang_eq.tracing.extents import product
-from ilang_eq.tracing.nodes import NodeList, references
+from ilang_eq.tracing.nodes import NodeList
 from ilang_eq.tracing.region import Region, Unbuildable, build_region
 from ilang_eq.tracing.support import ROOT, Support, support
 from ilang_eq.tracing.table import CONTRACTIONS
@@ -137,10 +137,10 @@ def _result(found: Support, name: str) -> str:
     """
     best, rank = name, _rank(found, name)
     while True:
-        reads = [node for node in found.program.nodes if name in node.reads]
-        if len(reads) != 1 or reads[0].name not in found.views or name in references(found.program.outputs):
+        reads = found.direct.get(name, ())
+        if len(reads) != 1 or reads[0] not in found.views:
             return best
-        name = reads[0].name
+        name = reads[0]
         if _rank(found, name) < rank:
             best, rank = name, _rank(found, name)
 

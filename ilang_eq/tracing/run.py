@@ -32,6 +32,8 @@ class Runner:
     What depends on constants alone is computed at the first call and kept. Kernels are found at the first call for
     each bucket of extents.
 
+    ``steps`` is what each call does.
+
     Args:
         partition: the program and its regions.
         tensors: parameters and constants, by argument name; all of the constants. Changes of parameters are seen.
@@ -48,7 +50,7 @@ class Runner:
         held = {a.name for a in self.program.arguments if a.kind != "input"}
         steps, folded = _steps(partition, constants, held, kernels)
         self._folding = tuple(step for step in steps if step.name in folded)
-        self._steps = _releasing([step for step in steps if step.name not in folded], self.program.outputs)
+        self.steps = _releasing([step for step in steps if step.name not in folded], self.program.outputs)
         self._folded: Values | None = None
         self._buckets: set[tuple[int, ...]] = set()
 
@@ -61,11 +63,9 @@ class Runner:
         """
         with torch.no_grad():
             self.solve(inputs)
-            if self._folded is None:
-                self._folded = self._fold()
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
-            values: Values = {**self.tensors, **(parameters or {}), **self._folded, **given}
-            for step in self._steps:
+            values: Values = {**self.tensors, **(parameters or {}), **self.folded(), **given}
+            for step in self.steps:
                 values[step.name] = step.run(values)
                 for name in step.dropped:
                     del values[name]
@@ -85,11 +85,14 @@ class Runner:
             self.kernels.solve(known, sizes, _reason(sizes, bool(self._buckets)))
             self._buckets.add(key)
 
-    def _fold(self) -> Values:
-        values: Values = dict(self.tensors)
-        for step in self._folding:
-            values[step.name] = step.run(values)
-        return {step.name: values[step.name] for step in self._folding}
+    def folded(self) -> Values:
+        """What depends on constants alone, by name."""
+        if self._folded is None:
+            values: Values = dict(self.tensors)
+            for step in self._folding:
+                values[step.name] = step.run(values)
+            self._folded = {step.name: values[step.name] for step in self._folding}
+        return self._folded
 
 
 def _steps(

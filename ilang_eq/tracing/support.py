@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,17 @@ class Support:
         note(references(self.program.outputs), ROOT)
         return found
 
+    @cached_property
+    def direct(self) -> Mapping[str, Sequence[str]]:
+        """The nodes that read each value as it is, views included; ROOT for what is returned."""
+        found: dict[str, list[str]] = {}
+        for node in self.program.nodes:
+            for name in node.reads:
+                found.setdefault(name, []).append(node.name)
+        for name in references(self.program.outputs):
+            found.setdefault(name, []).append(ROOT)
+        return found
+
     def origin(self, name: str) -> str:
         """What a value is a view of, in the end; itself if it is none."""
         while name in self.views and self.values.nodes[name].op in VIEWS:
@@ -65,11 +76,12 @@ def support(program: NodeList, alone: Mapping[str, str]) -> Support:
     views: set[str] = set()
     computed: dict[str, Region] = {}
     left = dict(alone)
+    split = {name for reader in program.nodes if _takes_other(reader) for name in reader.reads}
     for node in program.nodes:
         name = node.name
         if name in left:
             continue
-        reason = _unreadable(program, node, values.types, computed)
+        reason = _unreadable(node, values.types, computed, split)
         try:
             if reason is not None:
                 left[name] = reason
@@ -83,30 +95,29 @@ def support(program: NodeList, alone: Mapping[str, str]) -> Support:
     return Support(program, values, frozenset(views), computed, left)
 
 
-def _unreadable(program: NodeList, node: Node, types: Mapping[str, Type], computed: Collection[str]) -> str | None:
+def _unreadable(node: Node, types: Mapping[str, Type], computed: Collection[str], split: Collection[str]) -> str | None:
     """Why a call cannot be looked up in the tables; None if it can."""
     if node.op not in COMPUTED and node.op not in VIEWS and node.op not in NUMBERS:
         return "not in the table of ops"
     if types[node.name].dtype != "float32":
         return f"makes {types[node.name].dtype}, not float32"
-    if node.type.dtype == "tuple" and any(
-        node.name in reader.reads and (reader.op != "getitem" or reader.args[1] != 0) for reader in program.nodes
-    ):
+    if node.name in split:
         return "more than the first of its results is read"
     if node.op == "getitem" and node.reads[0] not in computed:
         return "a result of a call that is left to PyTorch"
     return None
 
 
+def _takes_other(node: Node) -> bool:
+    """Whether a node takes a member of a tuple that is not the first."""
+    return node.op == "getitem" and node.args[1] != 0
+
+
 def _types(program: NodeList) -> dict[str, Type]:
     """The type of every value; of a call in the tables that makes a tuple, that of the first member."""
     types = program.types()
+    ops = {node.name: node.op for node in program.nodes}
     for node in program.nodes:
-        if node.op == "getitem" and node.args[1] == 0:
-            (of,) = node.reads
-            types[of] = node.type if _maker(program, of) in COMPUTED else types[of]
+        if node.op == "getitem" and node.args[1] == 0 and ops.get(node.reads[0]) in COMPUTED:
+            types[node.reads[0]] = node.type
     return types
-
-
-def _maker(program: NodeList, name: str) -> str:
-    return next((node.op for node in program.nodes if node.name == name), "")

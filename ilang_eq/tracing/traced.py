@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -70,6 +71,29 @@ class Traced:
         sizes = self.partition.support.program.sizes
         self.runner.kernels.solve(self.regions, sizes, "asked for")
         return self
+
+    def export(self, directory: str | Path, *, name: str = "model", overwrite: bool = False) -> Path:
+        """Write the model, for the shapes of its example, as a C library that needs no Python; its weights beside it.
+
+        Args:
+            directory: where to; it is made if it does not exist.
+            name: what the files and functions are called: ``name.c``, ``name.h``, ``name.json``, ``name.weights``.
+            overwrite: whether files that exist are replaced.
+
+        Returns:
+            The directory.
+
+        Raises:
+            TraceError: a call stays with PyTorch, or an input or output is not float32.
+            OptionError: what ``ilang_eq.export.export_model`` raises.
+        """
+        from ilang_eq.export import export_model
+        from ilang_eq.tracing.deploy import model_of
+
+        sizes = dict(self.partition.support.program.sizes)
+        return export_model(
+            model_of(self.runner), directory, name=name, overwrite=overwrite, provenance={"sizes": sizes}
+        )
 
     def to_json(self) -> str:
         """The program as JSON (``json_text.py`` has the schema), without the values of parameters."""

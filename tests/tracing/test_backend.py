@@ -1,0 +1,78 @@
+"""``torch.compile`` with the interpreter in place of kernels."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is optional")
+
+from ilang_eq.tracing import backend  # noqa: E402
+from tests.tracing.interpreting import Interpreting  # noqa: E402
+from tests.tracing.test_partition import Block  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreting]:
+    found = Interpreting()
+    monkeypatch.setattr(backend, "_KERNELS", {None: found})
+    torch._dynamo.reset()
+    yield found
+    torch._dynamo.reset()
+
+
+def test_one_compilation_serves_all_lengths(kernels: Interpreting, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ilang_eq.trace")
+    model = Block().eval()
+    compiled = torch.compile(model, backend=backend.ilang_eq)
+    with torch.no_grad():
+        for length in (5, 6, 7, 8, 9, 17):
+            x = torch.randn(2, length, 8)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    told = [record.message for record in caplog.records if record.message.startswith("compiled")]
+    assert len(told) == 2
+    assert told[0].endswith("first call")
+    assert "was float32 (2, 5, 8), is float32 (2, 's" in told[1]
+    asked = [why for _, why in kernels.asked if "bucket" in why]
+    assert [why.rpartition("(")[2] for why in asked] == ["bucket 8)", "bucket 16)", "bucket 32)"]
+
+
+def test_gradients_run_eagerly_and_say_so(kernels: Interpreting, caplog: pytest.LogCaptureFixture) -> None:
+    model = Block()
+    torch.compile(model, backend=backend.ilang_eq)(torch.randn(2, 5, 8)).sum().backward()
+    assert model.grow.weight.grad is not None
+    (record,) = [r for r in caplog.records if r.name == "ilang_eq.trace"]
+    assert "torch.no_grad()" in record.message
+
+
+def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
+    layer = torch.nn.Linear(4, 3)
+    compiled = torch.compile(layer, backend=backend.ilang_eq)
+    x = torch.randn(2, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), layer(x))
+            layer.weight.mul_(2)
+
+
+def test_threads_are_an_option(monkeypatch: pytest.MonkeyPatch, kernels: Interpreting) -> None:
+    monkeypatch.setattr(backend, "_KERNELS", {3: kernels})
+    compiled = torch.compile(lambda x: x * 2, backend=partial(backend.ilang_eq, threads=3))
+    with torch.no_grad():
+        compiled(torch.randn(3))
+    assert kernels.asked
+
+
+def test_the_entry_point_names_the_backend() -> None:
+    points: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    module, _, name = points["torch_dynamo_backends"]["ilang_eq"].partition(":")
+    assert getattr(import_module(module), name) is backend.ilang_eq

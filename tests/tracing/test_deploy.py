@@ -1,0 +1,83 @@
+"""Whole models as C libraries: the same results, one workspace, and what cannot leave PyTorch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang_eq.errors import TraceError
+from ilang_eq.tracing import trace
+from tests.export.libraries import STRICT, load, run
+
+torch = pytest.importorskip("torch", reason="torch is optional")
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(width, 2 * width), torch.nn.Linear(2 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(torch.relu(self.up(x)))
+
+
+class Stack(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.Sequential(*(Block(16) for _ in range(3)))
+
+    def forward(self, x: Any, y: Any) -> Any:
+        z = self.blocks(x)
+        return z.reshape(2, 6, 8), (z * y).sum(-1)
+
+
+def call(directory: Path, name: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    built = load(directory, name)
+    weights = np.fromfile(directory / f"{name}.weights", dtype="<f4")
+    outputs = [np.full([int(d) for d in a["dims"]], np.nan, np.float32) for a in built.manifest["outputs"]]
+    workspace = np.full(built.workspace_size(()), 0xFF, np.uint8)
+    assert built.run([*inputs, weights, *outputs], (), workspace) == 0
+    return outputs
+
+
+def test_a_model_without_pytorch(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Stack().eval()
+    x, y = torch.randn(6, 16), torch.randn(6, 16)
+    traced = trace(model, (x, y), strict=True, threads=1)
+    directory = traced.export(tmp_path / "out", name="stack")
+    x, y = torch.randn(6, 16), torch.randn(6, 16)
+    with torch.no_grad():
+        wanted = model(x, y)
+    for got, want in zip(call(directory, "stack", [x.numpy(), y.numpy()]), wanted, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-5)
+    run(["cc", *STRICT, "-O1", "-march=native", "-fopenmp-simd", "main.c", "stack.c", "-lm", "-o", "m"], directory)
+    assert run(["./m"], directory).startswith("out0 ")
+    manifest = json.loads((directory / "stack.json").read_text())
+    assert all("i(" in step["component"] for step in manifest["steps"])
+    with pytest.raises(Exception, match="overwrite=True"):
+        traced.export(tmp_path / "out", name="stack")
+
+
+def test_what_pytorch_runs_cannot_be_exported(tmp_path: Path) -> None:
+    class Sorted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.relu(torch.sort(torch.relu(x)).values)
+
+    with pytest.raises(TraceError, match=r"aten.sort.*stay with PyTorch"):
+        trace(Sorted(), (torch.randn(4, 5),)).export(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_inputs_of_whole_numbers_cannot_be_exported(tmp_path: Path) -> None:
+    def scaled(x: Any, n: Any) -> Any:
+        return x * n
+
+    with pytest.raises(TraceError, match="n is int64"):
+        trace(scaled, (torch.randn(4), torch.arange(4))).export(tmp_path / "out")
