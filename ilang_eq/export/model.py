@@ -41,12 +41,14 @@ class Step:
         reads: the names of its inputs.
         shapes: the shapes in which it reads them.
         makes: the names of its outputs.
+        text: the component that the program is of, as 𝚒.
     """
 
     program: Program
     reads: tuple[str, ...]
     shapes: tuple[Shape, ...]
     makes: tuple[str, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def prepared(model: Model) -> Model:
         left = (*split.varying, *split.fixed)
         reads = (*(step.reads[k] for k in left), *kept)
         shapes = (*(step.shapes[k] for k in left), *(weights[name].shape for name in kept))
-        steps.append(Step(split.rest, reads, shapes, step.makes))
+        steps.append(replace(step, program=split.rest, reads=reads, shapes=shapes))
     read = {name for step in steps for name in step.reads} | {name for name, _ in model.outputs}
     return replace(model, steps=tuple(steps), weights={name: w for name, w in weights.items() if name in read})
 
@@ -133,7 +135,9 @@ def described(model: Model) -> dict[str, object]:
                 for name, weight in model.weights.items()
             ],
         },
-        "steps": [{"makes": list(step.makes), "reads": list(step.reads)} for step in model.steps],
+        "steps": [
+            {"makes": list(step.makes), "reads": list(step.reads), "component": step.text} for step in model.steps
+        ],
     }
 
 

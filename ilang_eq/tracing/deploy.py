@@ -67,6 +67,8 @@ class _Deployment:
 
     def _check(self) -> None:
         """Raise TraceError where PyTorch would have to compute."""
+        for argument in self.runner.inputs:
+            self._shape(argument.name, argument.type)
         known = set(self.known)
         left: list[str] = []
         for step in self.runner.steps:
@@ -79,8 +81,6 @@ class _Deployment:
                 f"{', '.join(left)} stay with PyTorch, so that the model cannot be exported",
                 expected="regions alone: export the part of the model that `coverage` does not list",
             )
-        for argument in self.runner.inputs:
-            self._shape(argument.name, argument.type)
 
     def _step(self, call: RegionCall) -> Step:
         region, sizes = call.region, self.runner.program.sizes
