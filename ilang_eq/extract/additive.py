@@ -154,7 +154,7 @@ class AdditiveModel:
             at = sites == site
             demand[:, at] += writing(self.structure, of.fusion, sized, site)[:, at]
         fork = np.where(of.serial, 0.0, machine.fork_join_us if self.processor.threads > 1 else 0.0)
-        work = of.shared_out(sized, cost.time(demand))
+        work = of.shared_out(sized, cost.time(demand, machine))
         return work + np.where(of.kernels, 1000 * (machine.kernel_us + fork), 0.0)
 
     def _edge(self, edge: tuple[ClassId, ClassId], sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
@@ -174,7 +174,7 @@ class AdditiveModel:
                 axes = operand.names(self.structure.axes(x))
                 last = None if found.last is None else operand.names((found.last,))[0]
                 demand = cost.reading(sized, axes, [last] * len(of.states), found.site)
-                total += demand[cost.SLOTS] + demand[cost.APART]
+                total += cost.added(demand, self.processor.machine)
         for wait in sorted(found.waits):
             total += self._repairing(of, sized, wait)
         if found.site:
@@ -191,7 +191,8 @@ class AdditiveModel:
             if isinstance(operand, Argument):
                 before = [c for c in self.structure.reads(of.fusion) if operand in self._read_by_all[c]]
                 if x == max(before, key=self.structure.places.__getitem__, default=None):
-                    saved += np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
+                    less = np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
+                    saved += cost.saved(less, self.processor.machine)
         return saved
 
     @cached_property
@@ -252,13 +253,14 @@ def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Bre
     """
 
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
-        sized = Rows(structure.loops(fusion.root), rows).at(knobs, processor)
+        reduced = frozenset(structure.reduced(fusion.root))
+        sized = Rows(structure.loops(fusion.root), rows, reduced).at(knobs, processor)
         demand = inside(structure, fusion, sized) + writing(structure, fusion, sized, 0)
         for operand in structure.sources(fusion):
             if isinstance(operand, Computed):
                 axes = operand.names(structure.axes(operand.of))
                 demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
-        return cost.time(demand), sized.share
+        return cost.time(demand, processor.machine), sized.share
 
     domains = grow(structure, estimate, breadth)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
@@ -310,7 +312,8 @@ def _grouped(structure: Structure, domain: Domain) -> Iterator[_Of]:
             found.setdefault(state.fusion, []).append(place)
     for fusion, places in found.items():
         states = tuple(s for s in domain if s is not None and s.fusion == fusion)
-        rows = Rows(structure.loops(fusion.root), tuple((s.nest, s.order) for s in states))
+        reduced = frozenset(structure.reduced(fusion.root))
+        rows = Rows(structure.loops(fusion.root), tuple((s.nest, s.order) for s in states), reduced)
         serial, kernels = np.array([[s.serial for s in states], [s.site == 0 for s in states]])[:, :, None]
         yield _Of(fusion, np.array(places, dtype=np.int64), states, rows, serial, kernels)
 

@@ -2,7 +2,7 @@
 
 An axis keeps one letter throughout the component. A tile loop over axis a of T elements is the split ``a:T`` with loop
 ``a`` in the nest and ``a'`` among the element loops; a tile of one element is no split, and the axis's only loop is in
-the nest.
+the nest. Where the tile is cut into blocks of B elements, it is the split ``a:T/B:B``, with a loop ``a'`` over blocks.
 
 Invariants:
   * an intermediate is laid out in the order in which its own innermost loops write it, an output as it is returned
@@ -30,6 +30,20 @@ Axes = tuple[AxisId, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """How a class's tile is cut: the loops over blocks stand inside ``depth`` tile loops.
+
+    ``sizes`` are the elements of a block along the axes that are cut; they divide the tiles.
+    """
+
+    depth: int
+    sizes: Mapping[AxisId, int]
+
+
+UNCUT = Block(0, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """A choice of extraction.
 
@@ -37,11 +51,13 @@ class Schedule:
         states: the state of every class that is computed.
         sites: for every (reader, class read), inside how many of the reader's tile loops; 0 if in memory.
         tiles: the tile size of every axis.
+        blocks: of the classes whose tiles are cut once more.
     """
 
     states: Mapping[ClassId, State]
     sites: Mapping[tuple[ClassId, ClassId], int]
     tiles: Mapping[AxisId, int]
+    blocks: Mapping[ClassId, Block] = field(default_factory=dict)
 
 
 def assemble(structure: Structure, schedule: Schedule) -> Graph:
@@ -109,17 +125,24 @@ class _Builder:
         """The order of the dimensions that ``member`` writes."""
         if member == state.root and member.of in self.structure.layouts:
             return self.structure.layouts[member.of]
-        written = [axis for axis, _ in (*self._tile_loops(state), *self._element_loops(state))]
-        last = {axis: place for place, axis in enumerate(written)}
+        last = {axis: place for place, (axis, _) in enumerate(self._loops(state))}
         return tuple(sorted(self.structure.axes(member.of), key=last.__getitem__))
 
-    def _tile_loops(self, state: State) -> list[tuple[AxisId, int]]:
-        return [(axis, 0) for axis in state.nest]
+    def _block(self, state: State) -> Block:
+        return self.schedule.blocks.get(state.root.of, UNCUT)
 
-    def _element_loops(self, state: State) -> list[tuple[AxisId, int]]:
-        """Loops inside the tiles; an axis whose tiles are single elements has none."""
+    def _loops(self, state: State) -> list[tuple[AxisId, int]]:
+        """All loops as (axis, level), from the outside in; an axis whose tiles are single elements has no inner one."""
+        block = self._block(state)
         inside = [axis for axis in state.order if axis not in state.nest or self.schedule.tiles[axis] > 1]
-        return [(axis, int(axis in state.nest)) for axis in inside]
+        cut = [(axis, 1) for axis in inside if axis in block.sizes]
+        elements = [(axis, (axis in state.nest) + (axis in block.sizes)) for axis in inside]
+        tiles = [(axis, 0) for axis in state.nest]
+        return [*tiles[: block.depth], *cut, *tiles[block.depth :], *elements]
+
+    def _factors(self, state: State, axis: AxisId) -> tuple[int, ...]:
+        tile, size = self.schedule.tiles[axis], self._block(state).sizes.get(axis)
+        return (tile,) if size is None else (tile // size, size)
 
     def _node(self, state: State, member: Variant, found: Mapping[ClassId, _Made], layout: Axes) -> Node:
         node, operands = self.structure.node(member), self.structure.operands(member)
@@ -131,7 +154,7 @@ class _Builder:
             node.op,
             tuple(written for written, _ in read),
             output,
-            tuple((names[axis], (self.schedule.tiles[axis],)) for axis in sorted(split)),
+            tuple((names[axis], self._factors(state, axis)) for axis in sorted(split)),
             self._order(state, member, names),
         )
         return Node(_plain(expr), tuple(source for _, source in read))
@@ -140,10 +163,12 @@ class _Builder:
         """The loops, with every staged operand's digit after those it is staged under."""
         digits = self._digits(state, member)
         items: list[OrderItem] = []
-        for depth, (axis, level) in enumerate(self._tile_loops(state), start=1):
+        depth = 0
+        for axis, level in self._loops(state):
             items.append(Loop(names[axis], level))
-            items.extend(Stage(k) for k, site in digits if site == depth)
-        items.extend(Loop(names[axis], level) for axis, level in self._element_loops(state))
+            if level == 0 and axis in state.nest:
+                depth += 1
+                items.extend(Stage(k) for k, site in digits if site == depth)
         items.extend(Stage(k) for k, site in digits if site is None)
         return tuple(items)
 

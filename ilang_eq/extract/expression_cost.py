@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ilang_eq.extract import overlap
+from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import ELEMENT_BYTES, Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
 
@@ -53,22 +55,42 @@ _RATES = {
 
 _UNARY_RATES = {"pow": "exp", "log": "ln"}
 
-SLOTS, ARITHMETIC, FIRST_LEVEL, CHAIN, APART = range(5)
-"""The resources of a core: instruction slots, arithmetic units, bytes through the first-level cache, and the wait for
-accumulators, which overlap; and what does not overlap with them."""
+SLOTS, ARITHMETIC, FIRST_LEVEL, CHAIN, APART, TRANSFERS = range(6)
+"""The resources: instruction slots, arithmetic units, bytes through the first-level cache, and the wait for
+accumulators, which overlap; what does not overlap with anything; and from ``TRANSFERS`` on, moving data out of every
+level of the memory hierarchy but the first."""
 
 Demand = Costs
 """(resources, rows, G): the nanoseconds that some work would take if each resource were the only limit."""
 
 
-def time(demand: Demand) -> Costs:
-    """(rows, G): the time of ``demand``, in nanoseconds: the scarcest resource's, and what is apart."""
-    return demand[:APART].max(axis=0) + demand[APART]
+def time(demand: Demand, machine: Machine) -> Costs:
+    """(rows, G): the time of ``demand``, in nanoseconds: the longest part's, a share of the others', what is apart."""
+    parts = np.concatenate([demand[:APART].max(axis=0, keepdims=True), demand[TRANSFERS:]])
+    shares = np.array([overlap.COMPUTING, *_shown(machine)])[:, None, None]
+    hidden = np.take_along_axis(parts * (1 - shares), parts.argmax(axis=0)[None], axis=0)[0]
+    return (parts * shares).sum(axis=0) + hidden + demand[APART]
+
+
+def added(demand: Demand, machine: Machine) -> Costs:
+    """(rows, G): what ``demand`` adds to work of unknown length: main memory's part shows, that of caches partly."""
+    *caches, _ = _shown(machine)
+    transfers = np.tensordot(np.array([*caches, 1.0]), demand[TRANSFERS:], axes=1)
+    return demand[SLOTS] + transfers + demand[APART]
+
+
+def saved(less: Costs, machine: Machine) -> Costs:
+    """(rows, G): what transfers (levels, rows, G) that are not made save, if something else takes longest."""
+    return np.tensordot(np.array(_shown(machine)), less, axes=1)
+
+
+def _shown(machine: Machine) -> list[float]:
+    return [overlap.shown(level) for level in machine.levels[1:]]
 
 
 def nothing(sized: SizedRows) -> Demand:
     """No demand."""
-    return np.zeros((5, *sized.shape))
+    return np.zeros((TRANSFERS + len(sized.on.machine.levels) - 1, *sized.shape))
 
 
 def computing(sized: SizedRows, rate: str) -> Demand:
@@ -107,7 +129,7 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * outside * (_ADDRESS_SLOTS * sized.on.slot)
     whole = site == 0 and len(set(last)) == 1
-    demand[APART] = sized.caching(axes, site, last[0] if whole else None)
+    demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
     return demand
 
 
@@ -126,7 +148,8 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)
     folding = moves * (np.log2(machine.lanes) * _FOLD_CYCLES / machine.clock_ghz)
-    demand[APART] = np.where(folds, folding, 0.0) + 2 * sized.caching(axes, site)
+    demand[APART] = np.where(folds, folding, 0.0)
+    demand[TRANSFERS:] = 2 * sized.caching(axes, site)
     return demand
 
 

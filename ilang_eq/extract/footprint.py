@@ -28,6 +28,8 @@ WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen."""
+PAGE = 4096
+"""Bytes in a page; systems that use larger ones for arrays of this size do so behind our back."""
 _SIZE = 4
 
 Extents = Mapping[tuple[int, int], int]
@@ -68,6 +70,13 @@ class Span:
         moved = self.bytes * (WRITTEN if self.written else 1.0)
         return Traffic(moved, moved * min(1.0, START / self.run) if self.runs > 1 else 0.0)
 
+    @property
+    def pages(self) -> float:
+        """The pages it lies in."""
+        if self.stride < PAGE:
+            return ceil(self.runs * self.stride / PAGE) if self.runs > 1 else ceil(self.run / PAGE)
+        return self.runs * ceil(self.run / PAGE)
+
     def occupies(self, level: Level) -> float:
         """Bytes of ``level`` that it makes unusable: more than its own where runs compete for the same lines."""
         if self.runs <= 1:
@@ -77,33 +86,101 @@ class Span:
         return self.bytes * level.way_bytes / reached
 
 
+Spans = Mapping[str, Span]
+"""What some code touches, by buffer."""
+ByBuffer = dict[str, Traffic]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A level that keeps lines."""
+
+    level: Level
+
+    def full(self, span: Span, others: float) -> float:
+        """The share of it that is taken for ``span``, with ``others`` amounts of other buffers.
+
+        Lines that compete for few places drive out their own buffer's, not the others'.
+        """
+        return (span.occupies(self.level) + others) / self.level.bytes
+
+    def amount(self, span: Span) -> float:
+        """What ``span`` takes of it at least."""
+        return span.bytes
+
+    def fetch(self, span: Span) -> Traffic:
+        """What bringing ``span`` in moves."""
+        return span.traffic
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationBuffer:
+    """The cache of page addresses: ``entries`` pages."""
+
+    entries: int
+
+    def full(self, span: Span, others: float) -> float:
+        """As for a cache."""
+        return (span.pages + others) / self.entries
+
+    def amount(self, span: Span) -> float:
+        """Pages."""
+        return span.pages
+
+    def fetch(self, span: Span) -> Traffic:
+        """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen."""
+        return Traffic(span.pages if span.runs > 1 and 2 * span.run <= span.stride else 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """A loop, with what one run of it touches.
 
     Args:
         trips: how often its body runs.
-        whole: what fetching all that a run touches, once, moves.
-        iteration: what one iteration touches, one span a buffer.
+        whole: what a run touches in all.
+        iteration: what one iteration touches and has to keep.
         loops: the loops in its body.
-        rest: as ``whole``, for one run of the body's own statements.
+        rest: what one run of the body's own statements touches.
     """
 
     trips: float
-    whole: Traffic
-    iteration: tuple[Span, ...]
+    whole: Spans
+    iteration: Spans
     loops: tuple[Region, ...]
-    rest: Traffic
+    rest: Spans
 
-    def fetched(self, level: Level) -> Traffic:
-        """What one run moves into ``level``."""
-        full = sum(span.occupies(level) for span in self.iteration) / level.bytes
-        lost = min(1.0, max(0.0, (full - FITS) / (OVERFLOWS - FITS)))
-        if not lost:
-            return self.whole
-        anew = sum((loop.fetched(level) for loop in self.loops), self.rest).times(self.trips)
-        worse = max(anew, self.whole, key=lambda traffic: traffic.bytes)
-        return worse.times(lost) + self.whole.times(1.0 - lost)
+    def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
+        """What one run brings into a cache."""
+        return sum(self._fetched(into).values(), Traffic())
+
+    def _fetched(self, into: Cache | TranslationBuffer) -> ByBuffer:
+        amounts = {buffer: into.amount(span) for buffer, span in self.iteration.items()}
+        total = sum(amounts.values())
+        once = {buffer: into.fetch(span) for buffer, span in self.whole.items()}
+        lost: dict[str, float] = {}
+        for buffer in self.whole:
+            span = self.iteration.get(buffer)
+            full = into.full(span, total - amounts[buffer]) if span else 0.0
+            lost[buffer] = min(1.0, max(0.0, (full - FITS) / (OVERFLOWS - FITS)))
+        if not any(lost.values()):
+            return once
+        rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
+        anew = _summed([*(loop._fetched(into) for loop in self.loops), rest])
+        found: ByBuffer = {}
+        for buffer, least in once.items():
+            again = anew.get(buffer, Traffic()).times(self.trips)
+            worse = max(again, least, key=lambda traffic: traffic.bytes)
+            found[buffer] = worse.times(lost[buffer]) + least.times(1.0 - lost[buffer])
+        return found
+
+
+def _summed(parts: Iterable[ByBuffer]) -> ByBuffer:
+    found: ByBuffer = {}
+    for part in parts:
+        for buffer, traffic in part.items():
+            found[buffer] = found.get(buffer, Traffic()) + traffic
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +248,14 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, li
     own = _touches([node for node in loop.body if not isinstance(node, Loop)], dims)
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
-    whole = _traffic(_spans(through))
+    whole = _spans(through)
     if any(isinstance(node, Loop) and unrolled(node) is None for node in loop.body):
         loops = tuple(region for region, _ in inner)
-        return Region(loop.trips, whole, _spans(touched), loops, _traffic(_spans(own))), through
+        return Region(loop.trips, whole, _spans(touched), loops, _spans(own)), through
     # what a loop of unrolled nests accumulates into stays in registers
     pairs = zip(touched, through, strict=True)
     fetched = _spans([touch for touch, moved in pairs if not touch.span.written or moved is not touch])
-    return Region(loop.trips, whole, fetched, (), _traffic(fetched)), through
+    return Region(loop.trips, whole, fetched, (), fetched), through
 
 
 def _touches(statements: Sequence[Assign | Accumulate], dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
@@ -205,7 +282,7 @@ def _loads(value: Scalar) -> Iterator[Load]:
             assert_never(other)
 
 
-def _spans(touches: Iterable[_Touch]) -> tuple[Span, ...]:
+def _spans(touches: Iterable[_Touch]) -> Spans:
     """One span a buffer: of several the largest, since they tend to lie in each other."""
     largest: dict[str, Span] = {}
     for touch in touches:
@@ -213,8 +290,4 @@ def _spans(touches: Iterable[_Touch]) -> tuple[Span, ...]:
         before = largest.get(touch.place.buffer)
         if before is None or (span.bytes, span.written) > (before.bytes, before.written):
             largest[touch.place.buffer] = span
-    return tuple(largest.values())
-
-
-def _traffic(spans: Iterable[Span]) -> Traffic:
-    return sum((span.traffic for span in spans), Traffic())
+    return largest

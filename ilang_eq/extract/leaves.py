@@ -23,7 +23,7 @@ MASKED_CYCLES = 0.2
 """Each element of a vector that is loaded or stored in part."""
 FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
-SPILL_SLOTS = 4.0
+SPILL_SLOTS = 6.0
 """An accumulator that goes to memory and back: stores go one a cycle."""
 POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""

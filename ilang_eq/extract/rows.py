@@ -7,6 +7,7 @@ in that level meanwhile. The innermost loop, or the innermost loops of constant 
 
 Invariants:
   * a row's loops are its nest, padded with loops of one iteration, then every axis once more: the element loops
+  * a reduction's tile with too many accumulators is cut into register blocks, with loops over them in the nest
   * an axis outside the nest has its whole extent in its element loop, and that length is no constant
 """
 
@@ -21,7 +22,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ilang_eq.extract.blocking import depth, tile_axes
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.micro_kernel import micro_kernel
 from ilang_eq.rewrites.space import AxisId, Nest
 
 Costs = NDArray[np.float64]
@@ -31,6 +34,7 @@ Order = tuple[AxisId, ...]
 _T = TypeVar("_T", bound=np.generic)
 
 ELEMENT_BYTES = 4
+LINE_ELEMENTS = 16
 
 _SHARE = 0.5
 """The part of a cache that one operand's tile may fill."""
@@ -77,10 +81,11 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Rows:
-    """Candidate loops of an expression over ``loops``: nests with orders of the element loops."""
+    """Candidate loops of an expression over ``loops``, some ``reduced``: nests with orders of the element loops."""
 
     loops: tuple[AxisId, ...]
     orders: tuple[tuple[Nest, Order], ...]
+    reduced: frozenset[AxisId] = frozenset()
 
     @cached_property
     def width(self) -> int:
@@ -88,24 +93,50 @@ class Rows:
         return max((len(nest) for nest, _ in self.orders), default=0)
 
     @cached_property
+    def _pairs(self) -> tuple[tuple[AxisId, AxisId] | None, ...]:
+        """For every row, the axes whose element loops are cut into register blocks."""
+        return tuple(tile_axes(nest, order, self.reduced) for nest, order in self.orders)
+
+    @cached_property
+    def _cut(self) -> tuple[tuple[AxisId, AxisId], ...]:
+        return tuple(dict.fromkeys(pair for pair in self._pairs if pair is not None))
+
+    @cached_property
+    def _outer(self) -> int:
+        """The loops outside the element loops, with padding."""
+        return self.width + (2 if self._cut else 0)
+
+    def _laid_out(self, nest: Sequence[int], blocks: Sequence[int], at: int, padding: int) -> list[int]:
+        """The loops of a row outside its element loops."""
+        found = [*nest[:at], *blocks, *nest[at:]]
+        return [*found, *(padding for _ in range(self._outer - len(found)))]
+
+    @cached_property
     def axes(self) -> Numbers:
         """(rows, loops): the axis of every loop, -1 for padding."""
-        padded = [(*nest, *(-1,) * (self.width - len(nest)), *order) for nest, order in self.orders]
-        return np.array(padded, dtype=np.int64).reshape(len(self.orders), self.width + len(self.loops))
+        found = [
+            [*self._laid_out(nest, pair or (), depth(nest, pair) if pair else 0, -1), *order]
+            for (nest, order), pair in zip(self.orders, self._pairs, strict=True)
+        ]
+        return np.array(found, dtype=np.int64).reshape(len(self.orders), self._outer + len(self.loops))
 
     @cached_property
     def _kinds(self) -> Numbers:
-        """(rows, loops): for each loop, where ``at`` lists how often it runs: three numbers an axis, then a one."""
-        place = {axis: n for n, axis in enumerate(self.loops)}
-        padding = 3 * len(self.loops)
-        found = [
-            [
-                *(3 * place[a] for a in nest),
-                *(padding for _ in range(self.width - len(nest))),
-                *(3 * place[a] + (1 if a in nest else 2) for a in order),
-            ]
-            for nest, order in self.orders
-        ]
+        """(rows, loops): for each loop, where ``at`` lists how often it runs.
+
+        Three numbers an axis, then a one, then for every pair of ``_cut`` its blocks and the elements of one.
+        """
+        place = {axis: 3 * n for n, axis in enumerate(self.loops)}
+        one = 3 * len(self.loops)
+        blocks = {pair: one + 1 + 4 * n for n, pair in enumerate(self._cut)}
+        found = []
+        for (nest, order), pair in zip(self.orders, self._pairs, strict=True):
+            first = blocks[pair] if pair else 0
+            inside = {axis: first + 2 + n for n, axis in enumerate(pair or ())}
+            elements = [inside.get(a, place[a] + (1 if a in nest else 2)) for a in order]
+            cut = (first, first + 1) if pair else ()
+            tiles = [place[a] for a in nest]
+            found.append([*self._laid_out(tiles, cut, depth(nest, pair) if pair else 0, one), *elements])
         return np.array(found, dtype=np.int64).reshape(self.axes.shape)
 
     @cached_property
@@ -134,8 +165,22 @@ class Rows:
             whole = np.full(knobs.points, float(knobs.extents[axis]))
             tile = np.minimum(knobs.tiles.get(axis, whole), whole)
             trips += [np.ceil(whole / tile), tile, whole]
-        counts = np.array([*trips, np.ones(knobs.points)])[self._kinds]
+        trips.append(np.ones(knobs.points))
+        for row, lane in self._cut:
+            rows, width = trips[3 * self.loops.index(row) + 1], trips[3 * self.loops.index(lane) + 1]
+            sizes = _block_sizes(rows, width, on.machine)
+            trips += [rows / sizes[0], width / sizes[1], *sizes]
+        counts = np.array(trips)[self._kinds]
         return SizedRows(self, counts, _products(counts), on, knobs.extents)
+
+
+def _block_sizes(rows: Costs, width: Costs, machine: Machine) -> Costs:
+    """(2, G): rows and elements of the micro-kernel of tiles of ``rows`` by ``width``."""
+    found = []
+    for row, lane in zip(rows.tolist(), width.tolist(), strict=True):
+        whole = (int(row), int(lane))
+        found.append(micro_kernel(*whole, machine.lanes, machine.vector_registers) or whole)
+    return np.array(found, dtype=np.float64).reshape(-1, 2).T
 
 
 def _members(axes: Sequence[AxisId], loops: tuple[AxisId, ...]) -> Mask:
@@ -173,7 +218,7 @@ class SizedRows:
     def unit(self) -> Numbers:
         """(rows, G): the place where the unit starts."""
         loops = self.counts.shape[1]
-        inside = _products(self.counts[:, self.rows.width :][:, ::-1])[:, 1:]
+        inside = _products(self.counts[:, loops - len(self.rows.loops) :][:, ::-1])[:, 1:]
         fits = (inside <= _UNIT_VECTORS * self.on.machine.lanes) & self.rows.constant[:, ::-1, None]
         length = np.logical_and.accumulate(fits, axis=1).sum(axis=1)
         return loops - np.minimum(np.maximum(length, 1), loops)
@@ -224,38 +269,56 @@ class SizedRows:
         return self._known[key]
 
     def caching(self, axes: Sequence[AxisId], site: int, along: AxisId | None = None) -> Costs:
-        """(rows, G): nanoseconds to move an operand into the caches: into each, what is not in it already.
+        """(levels, rows, G): nanoseconds to move an operand out of each level but the first: what is not further in.
 
         Args:
             along: the last axis of an operand that lies in memory whole: then short rows of it compete for few sets.
         """
         key = ("caching", frozenset(axes), (site, along))
         if key not in self._known:
-            elements = self.covered(axes)
-            moved = elements * self.fetches(axes, site) * ELEMENT_BYTES
-            total = np.zeros(self.shape)
+            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(along))
+            moved = fetched * self.fetches(axes, site)
+            found = []
             for level in range(len(self.on.machine.levels) - 1):
-                room = self.on.capacity(level) * self._usable(level, along)
-                overflows = (elements * ELEMENT_BYTES > room)[:, site:]
+                overflows = (taken > self.on.capacity(level) * self._usable(level, along))[:, site:]
                 place = overflows.sum(axis=1) + site
-                total += np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0)
-            self._known[key] = total
+                found.append(np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0))
+            self._known[key] = np.stack(found)
         return self._known[key]
 
+    def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
+        """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.
+
+        First of those that have to stay, then of those fetched: a loop along the line shares it between iterations.
+        """
+        if along is None or along not in self.rows.loops:
+            return np.ones(()), np.ones(())
+        inside = self.covered((along,))
+        run = inside.copy()
+        just_outside = (self.rows.axes == along)[:, :, None]
+        run[:, 1:] = np.where(just_outside, inside[:, :-1], inside[:, 1:])
+        staying, fetched = (LINE_ELEMENTS / np.minimum(elements, LINE_ELEMENTS) for elements in (inside, run))
+        return staying, fetched
+
     def _usable(self, level: int, along: AxisId | None) -> Costs:
-        """(rows, places, G), or one number: the share of a cache's sets that rows of an operand can fall into."""
+        """(rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
+
+        Rows that compete for few sets have these to themselves.
+        """
         if along is None or along not in self.rows.loops:
             return np.ones(())
         stride = self.extents[along] * ELEMENT_BYTES
         apart = math.gcd(stride, int(self.on.machine.levels[level].way_bytes))
-        return np.minimum(1.0, self.covered((along,)) * (ELEMENT_BYTES / apart))
+        run = np.maximum(self.covered((along,)), LINE_ELEMENTS)
+        return np.minimum(1.0, run * (ELEMENT_BYTES / (apart * _SHARE)))
 
     @cached_property
     def share(self) -> Costs:
         """(rows, G): the busiest thread's part, when the outermost loop's iterations are dealt out."""
         if not self.rows.loops:
             return np.ones(self.shape)
-        first = np.array([0 if nest else self.rows.width for nest, _ in self.rows.orders])
+        elements = self.counts.shape[1] - len(self.rows.loops)
+        first = np.array([0 if nest else elements for nest, _ in self.rows.orders])
         count = self.counts[self._grid[0][:, 0], first]
         return np.asarray(np.ceil(count / self.on.threads) / count, dtype=np.float64)
 

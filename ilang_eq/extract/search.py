@@ -2,14 +2,15 @@
 
 Elimination finds the best structure for given tile sizes, exactly; with the structure fixed, tile sizes are cheap to
 vary. If all combinations of tile sizes are few, elimination answers them all at once. Otherwise the two steps take
-turns from several starts: structures at the tiles found so far, then for these one axis at a time the best tile.
+turns from several starts: structures at the tiles found so far, then for these one axis at a time the best tile. In
+the end the full model puts the proposals in order, and adjusts the tiles of the best.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -17,20 +18,21 @@ import numpy as np
 
 from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build
-from ilang_eq.extract.assemble import assemble
+from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.domains import BREADTHS, Breadth
-from ilang_eq.extract.elimination import Choice, TooWide, best_k, eliminate
-from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
+from ilang_eq.extract.models import Models
+from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, Space
 
-TILES = (1, 4, 8, 16, 32, 64, 128, 256)
+TILES = (1, 4, 6, 8, 12, 16, 32, 48, 64, 96, 128, 256)
 """Tile sizes considered for every axis, as far as they are below its extent."""
 
-_FULL_PRODUCT = 64
+_FULL_PRODUCT = 128
 """Combinations of tile sizes that one elimination answers."""
 
 _STARTS = 2
@@ -39,54 +41,45 @@ _STARTS = 2
 _RANDOM_STARTS = 2
 """Random tile sizes among the starts."""
 
-_GROUP_PRODUCT = 1024
+_GROUP_PRODUCT = 1400
 """Combinations of tile sizes that are tried at once for one structure."""
 
-_ALIKE = (4, 16, 32, 64)
+_ALIKE = (8, 16, 32, 64, 256)
 """Tile sizes, the same for all axes, among the starts."""
+
+_NEAREST = 3
+"""Candidates that are the best by cost alone."""
+
+_LARGE = 8
+"""Reductions with this part of the largest one's iterations, or more, are done otherwise in further candidates."""
 
 _ROUNDS = 2
 _SWEEPS = 2
 
-Tiles = dict[AxisId, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A schedule of the component.
-
-    Args:
-        graph: the scheduled expressions.
-        cost: seconds, by the additive model.
-        tiles: the tile size of every axis that has a tile loop.
-    """
-
-    graph: Graph
-    cost: float
-    tiles: Mapping[AxisId, int]
-
 
 def propose(
-    space: Space, extents: Mapping[tuple[int, int], int], machine: Machine, threads: int, k: int, seed: int = 0
+    space: Space, extents: Mapping[tuple[int, int], int], models: Models, k: int, seed: int = 0
 ) -> list[Candidate]:
     """The ``k`` best schedules that differ in more than tile sizes, cheapest first; fewer if there are no more.
 
     Args:
         extents: the size of every (input, dimension) that ``space.extents`` names.
-        threads: how many run at once.
+        models: those of the target.
         seed: of the random starts.
 
     Raises:
         TooWide: the space is too entangled for elimination, however thin its domains.
     """
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
+    judge = Judge.of(space, sizes, models.judge)
 
     def searched(breadth: Breadth) -> list[Candidate]:
-        structure = without_absurd(Structure(space, breadth.scope), sizes, machine)
+        structure = without_absurd(Structure(space, breadth.scope), sizes, models.machine)
         starts = _starts(structure, sizes, seed)
         knobs = _knobs(sizes, starts)
-        model = build(structure, Processor(machine, threads), knobs, breadth)
-        return _best(thinned(model, model.tables(knobs)), sizes, starts, k)
+        model = build(structure, Processor(models.machine, models.threads), knobs, breadth)
+        found = _best(thinned(model, model.tables(knobs)), sizes, starts, k)
+        return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)]
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -96,24 +89,56 @@ def propose(
     return searched(BREADTHS[-1])
 
 
-def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles], k: int) -> list[Candidate]:
-    """The ``k`` best candidates of a model. Raises TooWide."""
+def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles], k: int) -> list[Sized]:
+    """The best ``k`` candidates or fewer: the best few, and the best that do one of the largest reductions otherwise.
+
+    Raises TooWide.
+    """
     points = _refined(model, sizes, starts)
     knobs = _knobs(sizes, points)
-    found: dict[Graph, Candidate] = {}
-    for _, point, choice in best_k(model.sizes, model.tables(knobs), knobs.points, k, partial(_plan, model)):
+    tables = model.tables(knobs)
+    nearest = best_k(model.sizes, tables, knobs.points, _NEAREST, partial(_plan, model))
+    choices = [(point, choice) for _, point, choice in nearest]
+    for forbidden in _departures(model, choices[0][1], sizes):
+        other = eliminate(model.sizes, [*tables, forbidden], knobs.points)
+        point = int(np.argmin(other.costs))
+        if np.isfinite(other.costs[point]):
+            choices.append((point, other.choice(point)))
+    found: dict[Graph, Sized] = {}
+    for point, choice in choices:
         candidate = _candidate(model, sizes, choice, points[point])
         found.setdefault(candidate.graph, candidate)
-    return sorted(found.values(), key=lambda candidate: candidate.cost)
+    return list(found.values())[:k]
 
 
-def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Candidate:
+def _departures(model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int]) -> Iterator[Table]:
+    """Tables that forbid what ``choice`` does with a large reduction: its fusion, its nest, its first loop."""
+    structure = model.structure
+    work = {
+        c: math.prod(sizes[axis] for axis in structure.loops(state.root))
+        for c, state in model.schedule(choice).states.items()
+        if structure.reduced(state.root)
+    }
+    for c in sorted(work, key=lambda c: (-work[c], c)):
+        if work[c] * _LARGE < max(work.values()):
+            return
+        domain = model.domains[c]
+        chosen = model.schedule(choice).states[c]
+        for alike in (
+            [s is not None and s.fusion == chosen.fusion for s in domain],
+            [s is not None and s.nest == chosen.nest for s in domain],
+            [s is not None and s.nest[:1] == chosen.nest[:1] for s in domain],
+        ):
+            yield Table((structure.places[c],), np.where(np.array(alike), np.inf, 0.0)[:, None])
+
+
+def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Sized:
     """``choice`` with the tiles that suit it."""
     schedule = model.schedule(choice)
     tiles, cost = _descended(model, sizes, choice, start)
     used = sorted({axis for state in schedule.states.values() for axis in state.nest})
     chosen = {axis: tiles[axis] for axis in used}
-    return Candidate(assemble(model.structure, replace(schedule, tiles=chosen)), cost * 1e-9, chosen)
+    return Sized.of(model.structure, model.processor.machine, replace(schedule, tiles=chosen), cost * 1e-9)
 
 
 def _plan(model: AdditiveModel, choice: Choice) -> Hashable:

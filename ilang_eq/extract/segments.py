@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.elimination import TooWide
-from ilang_eq.extract.search import Candidate
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
 from ilang_eq.lang.ops import OPS
 from ilang_eq.rewrites.decode import is_computed, operands

@@ -48,18 +48,18 @@ def test_what_does_not_move_is_not_fetched_again() -> None:
 
 def test_what_fits_a_cache_moves_into_it_once() -> None:
     small = Rows((ROW, COLUMN), (((), (ROW, COLUMN)),)).at(Knobs({ROW: 10, COLUMN: 10}, {}), Processor(MACHINE, 1))
-    assert small.caching((ROW, COLUMN), 0).item() == 0
+    assert small.caching((ROW, COLUMN), 0).sum() == 0
     large = Rows((ROW, COLUMN), (((), (ROW, COLUMN)),)).at(
         Knobs({ROW: 10_000, COLUMN: 10_000}, {}), Processor(MACHINE, 1)
     )
-    once = sum(4e8 / level.bandwidth for level in MACHINE.levels[1:])
-    np.testing.assert_allclose(large.caching((ROW, COLUMN), 0), once)
+    once = [4e8 / level.bandwidth for level in MACHINE.levels[1:]]
+    np.testing.assert_allclose(large.caching((ROW, COLUMN), 0)[:, 0, 0], once)
 
 
 def test_tiles_save_traffic() -> None:
     knobs = Knobs(dict.fromkeys((ROW, COLUMN, INNER), 2000), {axis: np.array([32.0]) for axis in (ROW, COLUMN, INNER)})
     rows = Rows((ROW, COLUMN, INNER), (((ROW, COLUMN, INNER), (ROW, INNER, COLUMN)), ((), (ROW, INNER, COLUMN))))
-    tiled, plain = rows.at(knobs, Processor(MACHINE, 1)).caching((INNER, COLUMN), 0)[:, 0]
+    tiled, plain = rows.at(knobs, Processor(MACHINE, 1)).caching((INNER, COLUMN), 0).sum(axis=0)[:, 0]
     assert tiled < plain / 5
 
 
@@ -67,7 +67,7 @@ def test_short_rows_far_apart_compete_for_a_cache() -> None:
     rows = Rows((ROW, COLUMN, INNER), (((ROW, COLUMN, INNER), (ROW, INNER, COLUMN)),))
     knobs = Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1024), {axis: np.array([32.0]) for axis in (ROW, COLUMN, INNER)})
     sized = rows.at(knobs, Processor(MACHINE, 1))
-    assert sized.caching((INNER, COLUMN), 0, COLUMN) > sized.caching((INNER, COLUMN), 0)
+    assert sized.caching((INNER, COLUMN), 0, COLUMN).sum() > sized.caching((INNER, COLUMN), 0).sum()
     odd = rows.at(Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1023), knobs.tiles), Processor(MACHINE, 1))
     np.testing.assert_allclose(odd.caching((INNER, COLUMN), 0, COLUMN), odd.caching((INNER, COLUMN), 0))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -8,10 +9,13 @@ import pytest
 
 from ilang_eq.extract import elimination
 from ilang_eq.extract.additive import build
+from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.elimination import TooWide, eliminate
+from ilang_eq.extract.full_model import program_cost
 from ilang_eq.extract.machine import load
+from ilang_eq.extract.models import Models
 from ilang_eq.extract.rows import Knobs, Processor
-from ilang_eq.extract.search import Candidate, propose
+from ilang_eq.extract.search import propose
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
@@ -24,17 +28,23 @@ from tests.lower.execute import execute
 
 MACHINE = load("x86_64_avx512")
 
+
+def models(threads: int) -> Models:
+    return Models(MACHINE, threads, lambda program, extents: program_cost(program, extents, MACHINE, threads))
+
+
 Extents = Mapping[tuple[int, int], int]
 
 ATTENTION = spaces.attention_extents(rows=2048, keys=2048, width=64)
+LONG = spaces.attention_extents(rows=2048, keys=1 << 16, width=64)
 SQUARE = {(0, 0): 512, (0, 1): 512, (1, 1): 512}
 WIDE = {(0, 0): 64, (0, 1): 1 << 20}
 
 
 @cache
 def best(make: Callable[[], Space], sizes: str, threads: int = 2, k: int = 6) -> list[Candidate]:
-    extents: dict[str, Extents] = {"attention": ATTENTION, "square": SQUARE, "wide": WIDE}
-    return propose(make(), extents[sizes], MACHINE, threads, k)
+    extents: dict[str, Extents] = {"attention": ATTENTION, "long": LONG, "square": SQUARE, "wide": WIDE}
+    return propose(make(), extents[sizes], models(threads), k)
 
 
 def attention_of(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -57,7 +67,7 @@ def reader_of(graph: Graph, node: int) -> int:
 
 
 def test_flash_attention_2_is_found() -> None:
-    graph = best(spaces.attention, "attention")[0].graph
+    graph = best(spaces.attention, "long")[0].graph
     division = next(w.node for w in graph.outputs if isinstance(w, Value))
     assert graph.nodes[division].expr.op == "div", "the division comes last"
     sums = [s.node for s in graph.nodes[division].operands if isinstance(s, Value)]
@@ -135,12 +145,12 @@ def test_tiles_are_those_of_the_graph_and_below_the_extents() -> None:
     for candidate in best(spaces.attention, "attention"):
         sizes = infer(candidate.graph).bind([(2048, 64)] * 3)
         assert max(candidate.tiles.values()) < max(sizes.values())
-        written = {int(f) for node in candidate.graph.nodes for _, fs in node.expr.splits for f in fs}
+        written = {math.prod(map(int, fs)) for node in candidate.graph.nodes for _, fs in node.expr.splits}
         assert written == {tile for tile in candidate.tiles.values() if tile > 1}
 
 
 def test_the_same_search_gives_the_same_candidates() -> None:
-    again = propose(spaces.attention(), ATTENTION, MACHINE, 2, 6)
+    again = propose(spaces.attention(), ATTENTION, models(2), 6)
     assert [(c.graph, c.cost) for c in again] == [(c.graph, c.cost) for c in best(spaces.attention, "attention")]
 
 
@@ -154,7 +164,7 @@ def test_the_cost_is_in_seconds_of_this_machine() -> None:
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (1, 1000), (1000, 1), (3, 5)])
 def test_any_extents_will_do(rows: int, width: int) -> None:
     for make in (spaces.softmax, spaces.log_sum_exp, spaces.shared_exponential):
-        for candidate in propose(make(), {(0, 0): rows, (0, 1): width}, MACHINE, 2, 3):
+        for candidate in propose(make(), {(0, 0): rows, (0, 1): width}, models(2), 3):
             check(lower(candidate.graph))
 
 
@@ -168,11 +178,11 @@ def test_a_space_too_wide_is_searched_with_thinner_domains(monkeypatch: pytest.M
     monkeypatch.setattr(elimination, "WIDEST", widest)
     with pytest.raises(TooWide):
         eliminate(model.sizes, model.tables(Knobs(dict.fromkeys(range(4), 64), {})), 1)
-    thin = propose(spaces.attention(), ATTENTION, MACHINE, 2, 1)
+    thin = propose(spaces.attention(), ATTENTION, models(2), 1)
     assert summarise(lower(thin[0].graph)).kernels == 1
 
 
 def test_a_space_too_wide_at_any_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elimination, "WIDEST", 10)
     with pytest.raises(TooWide):
-        propose(spaces.attention(), ATTENTION, MACHINE, 2, 1)
+        propose(spaces.attention(), ATTENTION, models(2), 1)

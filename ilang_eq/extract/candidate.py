@@ -1,0 +1,55 @@
+"""What the search hands on: schedules of a component, with tile sizes that can still be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ilang_eq.extract.assemble import Schedule, assemble
+from ilang_eq.extract.blocking import blocked
+from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.structure import Structure
+from ilang_eq.lang.graph import Graph
+from ilang_eq.rewrites.space import AxisId
+
+Tiles = dict[AxisId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule of the component.
+
+    Args:
+        graph: the scheduled expressions.
+        cost: seconds, by the model that was asked last.
+        tiles: the tile size of every axis that has a tile loop.
+    """
+
+    graph: Graph
+    cost: float
+    tiles: Mapping[AxisId, int]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A choice of structure with tile sizes; ``graph`` says it in expressions."""
+
+    structure: Structure = field(repr=False)
+    machine: Machine = field(repr=False)
+    schedule: Schedule
+    cost: float
+    graph: Graph = field(repr=False)
+
+    @staticmethod
+    def of(structure: Structure, machine: Machine, schedule: Schedule, cost: float) -> Sized:
+        """``schedule``, which has a tile size for every axis that some nest has, in register blocks of ``machine``."""
+        cut = blocked(structure, schedule, machine)
+        return Sized(structure, machine, cut, cost, assemble(structure, cut))
+
+    def retiled(self, tiles: Tiles) -> Sized:
+        """The same structure with other tiles, at the same cost until someone knows better."""
+        return Sized.of(self.structure, self.machine, replace(self.schedule, tiles=tiles), self.cost)
+
+    def candidate(self) -> Candidate:
+        """Without the structure."""
+        return Candidate(self.graph, self.cost, self.schedule.tiles)
