@@ -32,7 +32,7 @@ ALLOWED = {
     "lang": {"errors"},
     "rewrites": {"errors", "lang"},
     "lower": {"errors", "lang"},
-    "extract": {"errors", "lang", "rewrites", "lower"},
+    "extract": {"errors", "lang", "rewrites", "lower", "cuda"},
     "c": {"cache", "errors", "lang", "lower"},
     "cuda": {"cache", "errors", "lang", "lower"},
     "database": {"errors", "lang"},

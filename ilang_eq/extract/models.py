@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
+from ilang_eq.extract.gpu_model import gpu_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lower.ir import Program
 
@@ -31,5 +33,11 @@ def _on_this_processor(threads: int) -> Models:
     return Models(machine, threads, lambda program, extents: program_cost(program, extents, machine, threads))
 
 
-MODELS: dict[str, Callable[[int], Models]] = {"c": _on_this_processor}
+def _on_a_gpu(threads: int) -> Models:
+    """Threads are the device's own affair."""
+    gpu = chosen_gpu()
+    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu))
+
+
+MODELS: dict[str, Callable[[int], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}
 """By target: its models for a number of processor threads."""

@@ -1,0 +1,268 @@
+"""The cost model of the CUDA binding: what the launches of a program take on a GPU, in closed form.
+
+It reads the very launches that ``cuda/emit.py`` prints. Blocks go to multiprocessors (SMs) in rounds of as many as
+fit together; a round takes as long as the slowest of issuing instructions, arithmetic, special functions, shared
+memory with its bank conflicts, and the second-level cache, or as the latencies of one block where too few run to hide
+them. Device memory sets a floor, by its bandwidth or by the bytes in flight (Little's law).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, inf, log2, prod
+
+from ilang_eq.cuda.accesses import touched
+from ilang_eq.cuda.emit import bound
+from ilang_eq.cuda.nodes import Barrier, Combine, Dim, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
+from ilang_eq.cuda.storage import WARP, Home
+from ilang_eq.extract.footprint import Extents, size_of
+from ilang_eq.extract.full_model import Cost
+from ilang_eq.extract.gpu_machine import Gpu
+from ilang_eq.extract.gpu_volumes import Run, Use, volume
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
+from ilang_eq.lower.walk import loads, mentions
+
+SLOTS: dict[str, tuple[float, float]] = {
+    "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "div": (8, 1), "max": (2, 0), "min": (2, 0), "exp": (8, 1),
+    "ln": (14, 1), "log": (30, 3), "pow": (50, 2), "shift_factor": (14, 1), "finite_or": (3, 0),
+}  # fmt: skip
+"""Instructions and special functions that an op takes; one not here takes ``OTHER``."""
+OTHER = (3.0, 0.0)
+LOOP_SLOTS = 4.0
+"""Instructions to step and test a loop that is not unrolled."""
+BASE_REGISTERS = 32
+"""Registers of a thread for addresses and counters."""
+IN_FLIGHT = 4.0
+"""Loads that one thread has in flight, on average."""
+SECTOR = 8
+"""Floats that a request to memory moves at least."""
+BANKS = 32
+_SIZE = 4
+_US = 1e-6
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one block does for one task: per thread, but for ``cycles`` of shared memory and L1, which are of a warp."""
+
+    slots: float = 0.0
+    special: float = 0.0
+    requests: float = 0.0
+    cycles: float = 0.0
+    waits: float = 0.0
+    latency: float = 0.0
+
+
+@dataclass(slots=True)
+class _Counter:
+    """Counts the work of a launch at some extents."""
+
+    launch: Launch
+    homes: Mapping[str, Home]
+    gpu: Gpu
+    extents: Extents
+    work: _Work = field(default_factory=_Work)
+
+    def block(self, nodes: Sequence[Node], path: tuple[Sweep, ...]) -> None:
+        """Count ``nodes`` inside the sweeps of ``path``."""
+        times = prod(self.trips(sweep) for sweep in path)
+        fetched = False
+        for node, following in pairwise((*nodes, None)):
+            match node:
+                case Sweep():
+                    if not _unrolled(node):
+                        self.work.slots += times * self.trips(node) * LOOP_SLOTS
+                    self.block(node.body, (*path, node))
+                case Barrier():
+                    warps = self.launch.block.threads / WARP
+                    self.work.latency += times * (self.gpu.barrier + self.gpu.barrier_warp * warps)
+                case Combine():
+                    self.work.slots += times * 2 * log2(self.launch.block.along(node.dim))
+                    self.work.latency += times * self.gpu.shuffle * log2(self.launch.block.along(node.dim))
+                case Assign() | Accumulate():
+                    self._leaf(node, following, path, times)
+                    fetched |= any(self.homes[load.buffer].where in ("memory", "scratch") for load in loads(node.value))
+                case _:
+                    pass
+        if fetched:
+            # what unrolled and independent loops fetch is in flight together
+            self.work.waits += prod(self.trips(s) for s in path if s.dim is None and not _unrolled(s))
+
+    def trips(self, sweep: Sweep) -> float:
+        """How often one thread runs the body of ``sweep``."""
+        loop = sweep.source
+        length = self.extents[loop.extent.input, loop.extent.dim]
+        length = length if loop.limit is None else min(length, loop.limit)
+        threads = 1 if sweep.dim is None else self.launch.block.along(sweep.dim)
+        return ceil(length / (loop.step * threads))
+
+    def _leaf(self, leaf: Assign | Accumulate, following: Node | None, path: tuple[Sweep, ...], times: float) -> None:
+        slots, special = _arithmetic(leaf.value)
+        if isinstance(leaf, Accumulate):
+            slots += SLOTS.get(leaf.op, OTHER)[0]
+        elif _absorbed(leaf, following):
+            slots = 0.0
+        self.work.slots += times * slots
+        self.work.special += times * special
+        for place in {*loads(leaf.value), *([leaf.target] if isinstance(leaf, Accumulate) else [])}:
+            self._request(place, path, hoisted=True)
+        self._request(leaf.target, path, hoisted=False)
+
+    def _request(self, place: Load, path: tuple[Sweep, ...], hoisted: bool) -> None:
+        home = self.homes[place.buffer]
+        if home.where == "registers":
+            return
+        moving = [mentions(place, sweep.source.variable) for sweep in path]
+        counted = [
+            moves or not hoisted or (not _unrolled(sweep) and any(moving[n + 1 :]))
+            for n, (sweep, moves) in enumerate(zip(path, moving, strict=True))
+        ]
+        requests = prod(self.trips(sweep) for sweep, counts in zip(path, counted, strict=True) if counts)
+        addresses = self._addresses(place, home, path)
+        self.work.requests += requests
+        if home.where == "shared":
+            self.work.cycles += requests * _conflicts(addresses)
+        else:
+            self.work.cycles += requests * max(1.0, len({address // SECTOR for address in addresses}) / 4)
+
+    def _addresses(self, place: Load, home: Home, path: tuple[Sweep, ...]) -> list[int]:
+        """The words that the lanes of the first warp touch in the first trips."""
+        dims = [self.launch.block.along(dim) for dim in home.slots]
+        dims += [size_of(size, self.extents) for size in home.buffer.dims]
+        along: dict[str, Dim] = {s.source.variable: s.dim for s in path if s.dim is not None}
+        found: list[int] = []
+        for lane in range(WARP):
+            position: dict[Dim, int] = {"x": lane % self.launch.block.x, "y": lane // self.launch.block.x}
+            indices = [position[dim] for dim in home.slots]
+            indices += [
+                sum(position[along[v]] for v in index.variables if v in along) // index.divisor
+                for index in place.indices
+            ]
+            address = 0
+            for index, size in zip(indices, dims, strict=True):
+                address = address * size + index
+            found.append(address)
+        return found
+
+
+def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
+    """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``gpu``."""
+    seconds = 0.0
+    terms: list[tuple[str, float]] = []
+    for launch, homes in bound(program):
+        parts = _launch(launch, homes, extents, gpu)
+        seconds += gpu.launch_us * _US + max(spent for _, spent in parts)
+        terms += [(f"{launch.name}: {part}", spent) for part, spent in (*parts, ("overhead", gpu.launch_us * _US))]
+    return Cost(seconds, tuple(terms))
+
+
+def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> list[tuple[str, float]]:
+    """The seconds of every part of a launch; the longest decides."""
+    tasks = prod(_tasks(loop, extents) for loop in launch.grid)
+    together = resident(launch, homes, gpu)
+    if tasks == 0 or together == 0:
+        return [("issue", 0.0 if tasks == 0 else inf)]
+    counter = _Counter(launch, homes, gpu, extents)
+    counter.block(launch.body, ())
+    near, far = _volumes(launch, homes, extents, gpu)
+    cycle = 1e-9 / gpu.clock_ghz
+    scratch = any(home.where == "scratch" for home in homes.values())
+    running = min(tasks, together * gpu.sms, BLOCKS_WITH_SCRATCH if scratch else tasks)
+    each = ceil(running / gpu.sms)
+    rounds = tasks / running if tasks > running * 8 else ceil(tasks / running)
+    parts = [(name, rounds * each * spent * cycle) for name, spent in _throughput(counter.work, launch, near, gpu)]
+    wait = gpu.dram_latency if far > gpu.l2_bytes else gpu.l2_latency
+    parts.append(("latency", rounds * (counter.work.waits * wait + counter.work.latency) * cycle))
+    in_flight = running * launch.block.threads * IN_FLIGHT * _SIZE
+    bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
+    return [*parts, ("memory", far / bandwidth)]
+
+
+def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tuple[str, float]]:
+    """The cycles of an SM that one task takes of each of its resources."""
+    warps = launch.block.threads / WARP
+    return [
+        ("issue", warps * (work.slots + work.special + work.requests) / gpu.issue),
+        ("arithmetic", launch.block.threads * work.slots / gpu.fma),
+        ("special functions", launch.block.threads * work.special / gpu.special),
+        ("shared memory", warps * work.cycles * WARP * _SIZE / gpu.shared_bytes_per_clock),
+        ("L2", near / (gpu.l2_gbs / gpu.sms / gpu.clock_ghz)),
+    ]
+
+
+def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
+    """The blocks that an SM holds at a time: by threads, registers and shared memory."""
+    kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
+    registers = min(255, BASE_REGISTERS + ceil(1.25 * kept)) * launch.block.threads
+    shared = _SIZE * sum(
+        prod(home.dims) * prod(launch.block.along(dim) for dim in home.slots)
+        for home in homes.values()
+        if home.where == "shared"
+    )
+    limits = [gpu.blocks, gpu.threads // launch.block.threads, gpu.registers // registers]
+    return min([*limits, gpu.shared_bytes // (shared + 1024)])
+
+
+def _volumes(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> tuple[float, float]:
+    """Bytes from the second-level cache for one task, and from device memory for all."""
+    grid = tuple(Run(loop.variable, float(_tasks(loop, extents))) for loop in launch.grid)
+    uses = list(_uses(launch.body, grid, homes, extents))
+    return volume(uses, gpu.l1_bytes, len(grid)), volume(uses, gpu.l2_bytes)
+
+
+def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Home], extents: Extents) -> Iterator[Use]:
+    """The places of ``nodes`` that lie in memory."""
+    for node in nodes:
+        match node:
+            case Sweep(source):
+                length = extents[source.extent.input, source.extent.dim]
+                length = length if source.limit is None else min(length, source.limit)
+                yield from _uses(node.body, (*loops, Run(source.variable, ceil(length / source.step))), homes, extents)
+            case Assign() | Accumulate() | Combine():
+                for place, _ in touched(node):
+                    home = homes[place.buffer]
+                    if home.where in ("memory", "scratch"):
+                        yield Use(place, loops, float(prod(size_of(size, extents) for size in home.buffer.dims)))
+            case _:
+                pass
+
+
+def _tasks(loop: For, extents: Extents) -> int:
+    length = extents[loop.extent.input, loop.extent.dim]
+    return ceil((length if loop.limit is None else min(loop.limit, length)) / loop.step)
+
+
+def _unrolled(sweep: Sweep) -> bool:
+    return sweep.source.limit is not None
+
+
+def _conflicts(addresses: Sequence[int]) -> int:
+    """How often shared memory is asked for one request of a warp: words of one bank come one after another."""
+    words: dict[int, set[int]] = {}
+    for address in addresses:
+        words.setdefault(address % BANKS, set()).add(address)
+    return max(map(len, words.values()))
+
+
+def _arithmetic(value: Scalar) -> tuple[float, float]:
+    """Instructions and special functions of a scalar."""
+    match value:
+        case Load() | Constant():
+            return 0.0, 0.0
+        case Apply(op, arguments):
+            slots, special = SLOTS.get(op, OTHER)
+            for argument in arguments:
+                more, extra = _arithmetic(argument)
+                slots, special = slots + more, special + extra
+            return slots, special
+
+
+def _absorbed(leaf: Leaf, following: Node | None) -> bool:
+    """Whether a product is added at once: one instruction does both."""
+    if not isinstance(leaf, Assign) or not isinstance(following, Accumulate) or following.op != "add":
+        return False
+    product = isinstance(leaf.value, Apply) and leaf.value.op == "mul"
+    return product and following.value == leaf.target
