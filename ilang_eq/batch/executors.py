@@ -98,11 +98,14 @@ class _Crew:
     def solve(self, request: Request) -> Outcome:
         """Search with the calling thread's worker."""
         started = time.monotonic()
-        worker = self._worker()
+        try:
+            worker = self._worker()
+        except OSError as error:
+            return Outcome(None, "died", f"no process could be started: {error.strerror}", time.monotonic() - started)
         if worker is None:
             return Outcome(None, "died", "dismissed", 0.0)
         outcome = solved(worker, request, started)
-        if outcome.stopped is not None:
+        if outcome.stopped is not None or outcome.error is not None:
             self._drop(worker)
         return outcome
 

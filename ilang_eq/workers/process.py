@@ -106,12 +106,12 @@ class Worker:
         except queue.Empty:
             self.kill()
             raise Expired from None
-        if not line:
+        if not line.endswith("\n"):
             raise self._died()
         return json.loads(line)
 
     def _read(self) -> None:
-        """Lines as they come; an empty one for the end."""
+        """Lines as they come; an empty one for the end, which may also cut one short."""
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             for line in self._process.stdout:

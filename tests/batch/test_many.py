@@ -142,6 +142,18 @@ def test_an_illegal_schedule_is_that_tasks_error() -> None:
     assert "another order" in batch.results[0].error
 
 
+def test_without_processes_what_was_written_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("ilang_eq.batch.executors.Worker", exhausted)
+    batch = optimize_many([(EXP, [(8, 9)]), (EXP, [(8, 10)])], database=False, workers=2)
+    assert [result.error for result in batch.results] == [
+        "no process could be started: Resource temporarily unavailable"
+    ] * 2
+    assert [b is not None and b.component for b in batch.best] == [EXP, EXP]
+
+
 def test_ctrl_c_is_passed_on_and_loses_nothing_found(tmp_path: Path) -> None:
     path = tmp_path / "results.sqlite"
 
