@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ilang_eq.errors import ILangError
+from ilang_eq.lang.batching import Element, set_aside
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.shapes import Dimension
 from ilang_eq.lang.unwiring import unwire
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 PROPOSALS = 8
 """How many structures the additive model hands on to the full model."""
+
+MOST_AXES = 4
+"""Components with more axes are searched without their batch axes, which become the outermost loops."""
 
 
 def optimize(
@@ -131,11 +135,12 @@ def improving(request: Request) -> Iterator[Found]:
     report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
     yield Found(_ranked(written), report)
     limits = Limits() if request.budget_s is None else Limits(seconds=request.budget_s / 2)
-    space, explored = explore(request.graph, request.rules, limits)
+    element = set_aside(request.graph, request.extents, MOST_AXES)
+    space, explored = explore(element.graph, request.rules, limits)
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
     found = Found(_ranked(written), report)
     for k, pieces in _stages(request):
-        found = _proposed(request, models, space, k, pieces, written, report)
+        found = _proposed(request, element, models, space, k, pieces, written, report)
         yield found
     if request.effort == "measure":
         yield _timed(request, found, started)
@@ -153,6 +158,7 @@ def _stages(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 def _proposed(
     request: Request,
+    element: Element,
     models: Models,
     space: Space,
     k: int,
@@ -167,12 +173,13 @@ def _proposed(
     proposing = time.perf_counter()
 
     def search(piece: Space, extents: Mapping[Dimension, int]) -> list[Candidate]:
-        return propose(piece, extents, models, k, request.seed)
+        return propose(piece, extents, inside, k, request.seed)
 
-    proposals = propose_in_segments(space, request.extents, k, search, pieces)
+    inside = models_of(replace(request, threads=element.threads(request.threads)))
+    proposals = propose_in_segments(space, element.extents, k, search, pieces)
     judging = time.perf_counter()
     known = {s.component for s in written}
-    components = dict.fromkeys(unwire(p.graph) for p in proposals)
+    components = dict.fromkeys(unwire(element.whole(p.graph)) for p in proposals)
     judged, refused = _judge([c for c in components if c not in known], request.extents, models)
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return Found(_ranked([*written, *judged]), replace(report, seconds=seconds, refused=tuple(refused)))
