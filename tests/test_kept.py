@@ -219,3 +219,19 @@ def test_without_a_working_database_it_works_and_says_so_once(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         optimize(i("^i~i"), [(8,)], threads=1, database=path)
+
+
+def test_a_python_without_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ilang_eq.database.store", None)
+    monkeypatch.setattr(tolerant, "_complained", set())
+    with pytest.warns(UserWarning, match="results are not kept"):
+        best = optimize(i("^i~i"), [(8,)], threads=1, database=tmp_path / "results.sqlite")
+    assert best.report.origin == "search"
+
+
+def test_the_warning_points_at_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tolerant, "_complained", set())
+    damaged(tmp_path / "results.sqlite")
+    with pytest.warns(UserWarning, match="results are not kept") as caught:
+        optimize(i("^i~i"), [(8,)], threads=1, database=tmp_path / "results.sqlite")
+    assert caught[0].filename == __file__

@@ -103,7 +103,7 @@ def optimize_many(
         target, threads, effort, rules, seed, database: as for ``optimize``, for all of them.
         budget_s: seconds for each search, its process's start included in the first of each worker; then the best so
             far counts. None for no bound.
-        workers: searches at a time; as many as cores if None.
+        workers: searches at a time. If None, as many as cores; but one if they measure, lest they disturb each other.
         executor: "local" for processes on this machine, "ray" for a Ray cluster, or an ``Executor``.
         memory_bytes: what each search may use; a search that needs more fails. None for no bound.
         progress: called as each search ends; a bar on a terminal if None.
@@ -118,6 +118,8 @@ def optimize_many(
         checked_request, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed
     )
     jobs = distinct(given, [_named(task, request) for task in given])
+    if workers is None and effort == "measure":
+        workers = 1
     runner = _executor(executor, checked_threads(workers), memory_bytes)
     with reporting(progress) as report:
         return _run(jobs, runner, results_at(database), report)

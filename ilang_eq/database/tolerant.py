@@ -1,4 +1,7 @@
-"""A database that optimisation does not depend on: what goes wrong with it is said once, and then done without."""
+"""A database that optimisation does not depend on: what goes wrong with it is said once, and then done without.
+
+So is a Python that was built without SQLite.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ class Results:
         """As ``Database.find``, and None where that fails."""
         if self.path is None:
             return None
-        from ilang_eq.database.store import Database
-
         try:
+            from ilang_eq.database.store import Database
+
             return Database(self.path).find(key, budget_s)
-        except DatabaseError as error:
+        except (DatabaseError, ImportError) as error:
             _complain(self.path, error)
             return None
 
@@ -40,11 +43,11 @@ class Results:
         """As ``Database.save``, if that works."""
         if self.path is None:
             return
-        from ilang_eq.database.store import Database
-
         try:
+            from ilang_eq.database.store import Database
+
             Database(self.path).save([record])
-        except DatabaseError as error:
+        except (DatabaseError, ImportError) as error:
             _complain(self.path, error)
 
 
@@ -73,7 +76,7 @@ def _default() -> Path | None:
         return None
 
 
-def _complain(path: Path, error: DatabaseError) -> None:
+def _complain(path: Path, error: Exception) -> None:
     if path not in _complained:
         _complained.add(path)
-        warnings.warn(f"results are not kept: {error}", stacklevel=4)
+        warnings.warn(f"results are not kept: {error}", stacklevel=5)
