@@ -134,7 +134,9 @@ def improving(request: Request) -> Iterator[Found]:
     written = [_judged(c, request.extents, models) for c in dict.fromkeys((request.given, request.plain))]
     report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
     yield Found(_ranked(written), report)
-    limits = Limits() if request.budget_s is None else Limits(seconds=request.budget_s / 2)
+    limits = Limits()
+    if request.budget_s is not None:
+        limits = replace(limits, seconds=min(limits.seconds, request.budget_s / 2))
     element = set_aside(request.graph, request.extents, MOST_AXES)
     space, explored = explore(element.graph, request.rules, limits)
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
