@@ -3,14 +3,14 @@
 before →  a candidate with tiles i:32, j:128 that the additive model likes
 after  →  the same structure with the tiles i:6, j:64 that the full model likes better, or the same candidate
 
-A step makes the tile of one axis larger or smaller, or one larger and another smaller, which keeps a register tile's
-size. The walk takes the best step until none is better.
+A step makes the tile of one axis larger or smaller; where none of these is better, one larger and another smaller,
+which keeps a register tile's size. The walk ends where no step is better.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
@@ -77,10 +77,10 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         options: the tile sizes of every axis, ascending.
         judge: the full model.
     """
-    judged = [replace(c, cost=judge.seconds(c.graph)) for c in candidates]
-    begun = sorted((_walked(c, options, judge, FIRST_STEPS) for c in judged), key=lambda c: c.cost)
+    judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
+    begun = sorted((_walked(c, options, judge, FIRST_STEPS) for c in _apart(judged)), key=lambda c: c.cost)
     walked = [_walked(c, options, judge, MOST_STEPS) for c in _apart(begun)[:WALKS]]
-    distinct = {c.graph: c for c in reversed([*walked, *begun])}
+    distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
 
@@ -96,21 +96,22 @@ def _apart(ascending: Sequence[Sized]) -> list[Sized]:
 def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, steps: int) -> Sized:
     best = candidate
     for _ in range(steps):
-        near = [best.retiled(tiles) for tiles in _steps(best.schedule.tiles, options)]
-        costed = [replace(step, cost=judge.seconds(step.graph)) for step in near]
-        found = min(costed, key=lambda c: c.cost, default=best)
-        if found.cost >= best.cost:
+        found = best
+        for near in _steps(best.schedule.tiles, options):
+            costed = (replace(s, cost=judge.seconds(s.graph)) for s in (best.retiled(tiles) for tiles in near))
+            found = min([best, *costed], key=lambda c: c.cost)
+            if found is not best:
+                break
+        if found is best:
             break
         best = found
     return best
 
 
-def _steps(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> Iterator[Tiles]:
-    """The tiles one step away."""
+def _steps(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> tuple[list[Tiles], list[Tiles]]:
+    """The tiles one step away: along one axis, and along two."""
     up = {axis: t for axis, tile in tiles.items() if (t := min((o for o in options[axis] if o > tile), default=0))}
     down = {axis: t for axis, tile in tiles.items() if (t := max((o for o in options[axis] if o < tile), default=0))}
-    for axis, tile in (*up.items(), *down.items()):
-        yield {**tiles, axis: tile}
-    for larger, smaller in permutations(tiles, 2):
-        if larger in up and smaller in down:
-            yield {**tiles, larger: up[larger], smaller: down[smaller]}
+    single = [{**tiles, axis: tile} for axis, tile in (*up.items(), *down.items())]
+    pairs = [(a, b) for a, b in permutations(tiles, 2) if a in up and b in down]
+    return single, [{**tiles, a: up[a], b: down[b]} for a, b in pairs]
