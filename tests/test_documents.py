@@ -36,6 +36,7 @@ ALLOWED = {
     "c": {"cache", "errors", "lang", "lower"},
     "cuda": {"cache", "errors", "lang", "lower"},
     "database": {"errors", "lang"},
+    "export": {"c", "database", "errors", "host", "lang", "lower"},
     "calibrate": {"extract", "c"},
 }
 """The arrows of CONTRIBUTING.md: what each folder may import when it is imported."""
