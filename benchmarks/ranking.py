@@ -13,12 +13,14 @@ its least time. The workloads of ``HELD_OUT`` are reported apart: the model is n
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,12 +31,13 @@ from benchmarks.contest import seconds
 from benchmarks.judgement import Noise, Ranking, best_of, mean_regret, noise, ranking
 from benchmarks.sampling import predict, sample
 from benchmarks.workloads import HELD_OUT, Shape, Workload, chosen
-from ilang_eq.backends import compile_component
 from ilang_eq.c.build import build
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import BuildError
 from ilang_eq.extract.machine import Machine, detect, load
 from ilang_eq.lang.reading import read_component
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 
 SIZE = 56
 BUILDERS = 2
@@ -98,17 +101,33 @@ def built(experiment: Experiment) -> Experiment:
 
 def _builds(text: str) -> bool:
     try:
-        build(compile_component(read_component(text)).source)
+        build(_kernel(text, threads=1).source)
     except BuildError:
         return False
     return True
 
 
-def timed(experiment: Experiment, workload: Workload, rounds: int, budget_s: float, seed: int) -> Experiment:
-    """The experiment with timings: all of ``rounds``, or as many as fit ``budget_s``, but at least ``FEW_ROUNDS``."""
+def timed(
+    experiment: Experiment, workload: Workload, rounds: int, budget_s: float, seed: int, lock: Path | None = None
+) -> Experiment:
+    """The experiment with timings: all of ``rounds``, or as many as fit ``budget_s``, but at least ``FEW_ROUNDS``.
+
+    Args:
+        lock: a file whose lock is held meanwhile.
+    """
     arrays = workload.arrays(experiment.shapes, seed)
     kernels = [_kernel(s.text, experiment.threads) for s in experiment.schedules]
-    out = kernels[0](*arrays)
+    (out, *_) = (kernel(*arrays) for kernel in kernels)
+    with _locked(lock):
+        samples = _samples(kernels, arrays, out, rounds, budget_s, seed)
+    found = (replace(s, samples=tuple(times)) for s, times in zip(experiment.schedules, samples, strict=True))
+    return replace(experiment, schedules=tuple(found))
+
+
+def _samples(
+    kernels: Sequence[CKernel], arrays: Sequence[np.ndarray], out: object, rounds: int, budget_s: float, seed: int
+) -> list[list[float]]:
+    """Each kernel's seconds, round by round; the order is new in each."""
     rng = np.random.default_rng(seed)
     samples: list[list[float]] = [[] for _ in kernels]
     started = time.perf_counter()
@@ -119,12 +138,23 @@ def timed(experiment: Experiment, workload: Workload, rounds: int, budget_s: flo
                 samples[n].append(seconds(partial(kernels[n], *arrays, out=out)))
         if done + 1 >= FEW_ROUNDS and time.perf_counter() - started > budget_s:
             break
-    found = (replace(s, samples=tuple(times)) for s, times in zip(experiment.schedules, samples, strict=True))
-    return replace(experiment, schedules=tuple(found))
+    return samples
+
+
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    """Wait until nobody else who asks for the lock of ``path`` measures anything."""
+    if path is None:
+        yield
+        return
+    fcntl = importlib.import_module("fcntl")
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _kernel(text: str, threads: int) -> CKernel:
-    return compile_component(read_component(text), threads=threads)
+    return CKernel(lower(wire(read_component(text))), threads)
 
 
 def judged(experiment: Experiment, machine: Machine) -> tuple[Ranking, Noise, list[float]]:
@@ -184,6 +214,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--budget", type=float, default=60.0, metavar="S", help="seconds to time one workload for")
+    parser.add_argument("--lock", type=Path, metavar="FILE", help="hold this file's lock while timing")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--machine", default=None, help="a machine description; this machine's if none is given")
     parser.add_argument("--detail", action="store_true", help="list every schedule")
@@ -202,7 +233,8 @@ def main() -> None:
         elif options.command == "build":
             built(Experiment.read(path)).save(path)
         else:
-            timed(Experiment.read(path), workload, options.rounds, options.budget, options.seed).save(path)
+            experiment = Experiment.read(path)
+            timed(experiment, workload, options.rounds, options.budget, options.seed, options.lock).save(path)
         print(f"{workload.name}: {options.command} done", flush=True)
 
 
