@@ -1,0 +1,44 @@
+"""Models as people write them, small: traced by the interpreter; one with kernels, from search to call."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is optional")
+pytest.importorskip("transformers", reason="transformers is optional")
+
+from benchmarks.model_zoo import MODELS, SMALL, build  # noqa: E402
+from ilang_eq import trace  # noqa: E402
+from ilang_eq.batch.tasks import collected  # noqa: E402
+from tests.tracing.interpreting import interpreted  # noqa: E402
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_same_outputs_as_eager(name: str) -> None:
+    model, inputs = build(name, SMALL)
+    traced = interpreted(model, *inputs)
+    with torch.no_grad():
+        torch.testing.assert_close(traced(*inputs), model(*inputs), rtol=1e-4, atol=1e-5)
+    assert traced.coverage.fraction >= 0.95
+    layers = SMALL.layers if name not in ("llama", "kernel regression") else 1
+    assert len(traced.problems) <= len(traced.regions) / layers + 2
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_layer_from_search_to_call(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "ilang_eq.trace")
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)).softmax(-1)
+
+    args = torch.randn(2, 3, 8), torch.randn(5, 8), torch.randn(5)
+    traced = trace(layer, args, strict=True, threads=1)
+    for _ in range(2):
+        torch.testing.assert_close(traced(*args), layer(*args), rtol=1e-5, atol=1e-5)
+    told = [record.message for record in caplog.records if record.name == "ilang_eq.trace"]
+    assert len(told) == 2
+    assert told[0] == f"optimising {len(traced.problems)} components: first call"
+    assert [(task.component, task.weight) for task in collected([traced])] == [(traced.regions[0].component, 1.0)]
