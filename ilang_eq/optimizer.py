@@ -181,7 +181,7 @@ def _proposed(
     proposals = propose_in_segments(space, element.extents, k, search, pieces)
     judging = time.perf_counter()
     known = {s.component for s in written}
-    components = dict.fromkeys(unwire(element.whole(p.graph)) for p in proposals)
+    components = dict.fromkeys(unwire(g) for p in proposals for g in models.variants(element.whole(p.graph)))
     judged, refused = _judge([c for c in components if c not in known], request.extents, models)
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return Found(_ranked([*written, *judged]), replace(report, seconds=seconds, refused=tuple(refused)))

@@ -15,8 +15,10 @@ from ilang_eq.lower.dependence import independent
 from ilang_eq.lower.ir import Comment, Declare, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import buffers_of, code, loads, stride, updates, walk
 
-LINE_THREADS = 256
-"""Positions a block takes of a loop that is cut up along one direction only."""
+LINE = 1024
+"""Positions a block takes of a loop with nothing inside: several a thread, to have enough in flight."""
+LINE_AROUND = 256
+"""Positions a block takes of a loop with loops inside, where it is the only one that is cut up."""
 TILE_X, TILE_Y = 32, 8
 """Positions a block takes of two loops that are cut up."""
 
@@ -86,7 +88,7 @@ def _with_threads(grid: tuple[For, ...], body: tuple[Statement, ...]) -> tuple[t
     if last.step != 1 or (inside and not _neighbours(last)):
         return grid, body
     if not inside or len(grid) < 2 or grid[-2].step != 1:
-        return _cut(grid, body, len(grid) - 1, LINE_THREADS)
+        return _cut(grid, body, len(grid) - 1, LINE_AROUND if inside else LINE)
     grid, body = _cut(grid, body, len(grid) - 1, TILE_X)
     return _cut(grid, body, len(grid) - 2 if len(grid) > 1 and grid[-1].step != 1 else len(grid) - 1, TILE_Y)
 

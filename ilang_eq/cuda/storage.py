@@ -13,7 +13,6 @@ from typing import Literal as Choice
 
 from ilang_eq.cuda.accesses import Access, Anyone, Owner, Scope, Slot, leaves, touched
 from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch
-from ilang_eq.lower.addresses import constant_size
 from ilang_eq.lower.ir import Buffer, Program
 
 WARP = 32
@@ -35,7 +34,8 @@ class Home:
         where: "memory" for what the caller or another region also uses.
         slots: the directions along which each thread has one of its own (outer dimensions, but in registers).
         owned: per dimension, the direction whose threads share it out; registers hold a thread's part.
-        dims: extents of the storage, without slots, where they are constant.
+        dims: extents of the storage, without slots, where they are constant; the last one of shared memory is padded
+            by an element, so that neither rows nor columns lie in few banks.
     """
 
     buffer: Buffer
@@ -68,14 +68,22 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             result[name] = own
             continue
         assert name not in shares, "the shares of a reduction are each thread's own"
-        size = constant_size(buffer)
-        bytes_needed = None if size is None else 4 * size * prod(launch.block.along(dim) for dim in slots)
-        if bytes_needed is not None and bytes_needed <= left:
+        dims = _padded(buffer)
+        bytes_needed = None if dims is None else 4 * prod((*dims, *(launch.block.along(dim) for dim in slots)))
+        if dims is not None and bytes_needed is not None and bytes_needed <= left:
             left -= bytes_needed
-            result[name] = Home(buffer, "shared", slots, dims=tuple(d for d in buffer.dims if isinstance(d, int)))
+            result[name] = Home(buffer, "shared", slots, dims=dims)
         else:
             result[name] = Home(buffer, "scratch", slots)
     return result
+
+
+def _padded(buffer: Buffer) -> tuple[int, ...] | None:
+    """The extents of a buffer in shared memory; None if they are not constant."""
+    dims = [size for size in buffer.dims if isinstance(size, int)]
+    if len(dims) < len(buffer.dims):
+        return None
+    return (*dims[:-1], dims[-1] + 1) if len(dims) > 1 and dims[-1] % 2 == 0 else tuple(dims)
 
 
 def _exchange_bytes(launch: Launch) -> int:

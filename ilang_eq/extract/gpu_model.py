@@ -131,7 +131,7 @@ class _Counter:
     def _addresses(self, place: Load, home: Home, path: tuple[Sweep, ...]) -> list[int]:
         """The words that the lanes of the first warp touch in the first trips."""
         dims = [self.launch.block.along(dim) for dim in home.slots]
-        dims += [size_of(size, self.extents) for size in home.buffer.dims]
+        dims += home.dims if home.where == "shared" else [size_of(size, self.extents) for size in home.buffer.dims]
         along: dict[str, Dim] = {s.source.variable: s.dim for s in path if s.dim is not None}
         found: list[int] = []
         for lane in range(WARP):

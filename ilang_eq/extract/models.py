@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
 from ilang_eq.extract.gpu_model import gpu_cost
+from ilang_eq.extract.gpu_staging import variants
 from ilang_eq.extract.machine import Machine, detect
+from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.ir import Program
 
 
@@ -21,11 +23,13 @@ class Models:
         machine: what the additive model proposes schedules for.
         threads: how many threads run at once on it.
         judge: the cost of a lowered program at some extents.
+        variants: of a proposed schedule, itself first, that are judged too.
     """
 
     machine: Machine
     threads: int
     judge: Callable[[Program, Extents], Cost]
+    variants: Callable[[Graph], Iterable[Graph]] = lambda graph: (graph,)
 
 
 def _on_this_processor(threads: int) -> Models:
@@ -36,7 +40,7 @@ def _on_this_processor(threads: int) -> Models:
 def _on_a_gpu(threads: int) -> Models:
     """Threads are the device's own affair."""
     gpu = chosen_gpu()
-    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu))
+    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), variants)
 
 
 MODELS: dict[str, Callable[[int], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}
