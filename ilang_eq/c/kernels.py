@@ -14,6 +14,7 @@ from ilang_eq.c.binding import bind
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
 from ilang_eq.c.nodes import Loop, Parallel, Simd
 from ilang_eq.c.statements import Statements, bound_text, step_text
+from ilang_eq.c.streaming import fenced, streamed_outputs
 from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
@@ -60,15 +61,18 @@ def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
     """``kernel`` in C, as it stands."""
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
+    streamed = streamed_outputs(program, kernel)
     functions: list[str] = []
 
     def dispatch(node: Parallel) -> list[str]:
         name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
         task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node))
-        functions.append(task.definition(Statements(layout, used)))
-        return task.dispatch(private)
+        body = fenced(task.body(Statements(layout, used, streamed=streamed)))
+        functions.append("static NOINLINE " + task.signature(body).definition(body))
+        return task.dispatch(body, private)
 
-    body = _carved(shared) + Statements(layout, used, dispatch=dispatch).lines(bind(kernel))
+    statements = Statements(layout, used, streamed=streamed, dispatch=dispatch)
+    body = fenced(_carved(shared) + statements.lines(bind(kernel)))
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
     function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))
@@ -139,7 +143,8 @@ class _TaskFunction:
         declared = declared_in(self.node.loops[0].body)
         return tuple(buffer for buffer in self.layout.slices("private") if buffer.name in declared)
 
-    def _body(self, statements: Statements) -> list[str]:
+    def body(self, statements: Statements) -> list[str]:
+        """The inside of the task function."""
         lines = _carved(self._private)
         loops = self.node.loops
         match self.node.body:
@@ -152,16 +157,10 @@ class _TaskFunction:
             case body:
                 return [*lines, *_for_rows_of_tasks(loops, statements.lines(body))]
 
-    def definition(self, statements: Statements) -> str:
-        """The task function."""
-        body = self._body(statements)
-        return "static NOINLINE " + self.signature(body).definition(body)
-
-    def dispatch(self, private: Sequence[Buffer]) -> list[str]:
-        """The loop over shares of the tasks."""
+    def dispatch(self, body: Sequence[str], private: Sequence[Buffer]) -> list[str]:
+        """The loop over shares of the tasks, given the inside of their function."""
         tasks = " * ".join(_tasks(loop) for loop in self.node.loops)
         grain = ELEMENT_GRAIN if innermost(self.node.loops[-1]) else 1
-        body = self._body(Statements(self.layout, Used()))
         slices = " + ".join(floats_text(buffer) for buffer in private)
         signature = self.signature(body)
         before = ("first", "least(first + share, tasks)", *(p.removeprefix("int64_t ") for p in signature.before[2:]))

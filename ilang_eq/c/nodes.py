@@ -53,7 +53,7 @@ class VectorNest:
     """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
 
     Loops over ``partial`` variables may be short: places are clamped or masked. If the lanes are ``reduced``,
-    missing ones accumulate the identity.
+    missing ones accumulate the identity. Vectors stored to ``streamed`` buffers bypass the caches; they are aligned.
     """
 
     loops: tuple[For, ...]
@@ -61,6 +61,7 @@ class VectorNest:
     body: tuple[Statement, ...]
     partial: frozenset[str] = frozenset()
     reduced: bool = False
+    streamed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,21 @@ static inline int thread_number(void)
 }
 """
 
+_UNTIL_ALIGNED = """\
+// How many floats there are to the next aligned vector.
+static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % LANES); }
+"""
+
+_FENCE = """\
+// Makes streamed vectors visible to other threads.
+static inline void fence(void)
+{
+#if defined(__SSE__)
+    __builtin_ia32_sfence();
+#endif
+}
+"""
+
 _LANES = """\
 // The lanes of a vector register.
 #if defined(__AVX512F__)
@@ -138,6 +153,23 @@ static inline void store{n}(float *p, vec{n} x, int64_t left)
             p[l] = x[l];
 }}
 """,
+    "stream": """\
+// To aligned memory that nobody reads soon: past the caches, where the machine can. A fence must follow.
+static inline void stream{n}(float *p, vec{n} x)
+{{
+#if defined(__clang__)
+    __builtin_nontemporal_store(x, (vec{n} *)__builtin_assume_aligned(p, 4 * LANES{n}));
+#elif defined(__AVX512F__)
+    __builtin_ia32_movntps512(p, (float __attribute__((vector_size(64))))x);
+#elif defined(__AVX__)
+    __builtin_ia32_movntps256(p, (float __attribute__((vector_size(32))))x);
+#elif defined(__SSE__)
+    __builtin_ia32_movntps(p, (float __attribute__((vector_size(16))))x);
+#else
+    V{n}(*p) = x;
+#endif
+}}
+""",
     "keep": """\
 // The first ``left`` lanes, ``other`` in the rest.
 static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
@@ -195,6 +227,7 @@ def preamble(used: Used, body: str) -> str:
     parts = [
         *_needed(body + "".join(masks)),
         *([_LANES] if vectors else []),
+        *([_UNTIL_ALIGNED, _FENCE] if "until_aligned(" in body else []),
         *vectors,
         *(FUNCTIONS[name].source + "\n" for name in with_callees(functions)),
         *(text for name, text in _REDUCTIONS.items() if (name, 0) in used.helpers),

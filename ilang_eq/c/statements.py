@@ -10,6 +10,7 @@ from typing import assert_never
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
@@ -26,12 +27,14 @@ class Statements:
         layout: where its buffers live.
         used: collects what the text relies on.
         names: variables that stand for places, while they are accumulated into.
+        streamed: outputs that may be written past the caches.
         dispatch: prints the loop that hands out the tasks of a parallel loop.
     """
 
     layout: Layout
     used: Used
     names: dict[Load, str] = field(default_factory=dict)
+    streamed: frozenset[str] = frozenset()
     dispatch: Callable[[Parallel], list[str]] | None = None
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
@@ -108,6 +111,9 @@ class Statements:
         outside = {target: name for target, name in names.items() if name != target.buffer}
         head = f"for (int64_t {loop.variable} = {first}; {loop.variable} < {last}; {step_text(loop)}) {{"
         body = Statements(self.layout, self.used, names).lines([s for s in loop.body if not isinstance(s, For)])
+        target = streamed_place(loop, self.streamed)
+        if target is not None and not names:
+            return streamed_lines(loop, target, (first, last), body, self.layout, self.used)
         lines = ["#pragma omp simd" + clauses, head, *indented(body), "}"]
         if not outside:
             return lines

@@ -107,11 +107,15 @@ class VectorPrinter(Printer):
 
 def nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
     """The unrolled loops of ``nest``."""
+    return unrolled(nest.loops, nest.lanes, vector_lines(nest, layout, used))
+
+
+def vector_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
+    """The body of ``nest``."""
     printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used)
     if nest.lanes > 1:
         used.widths.add(nest.lanes)
-    body = [line for statement in nest.body for line in _statement(statement, printer)]
-    return unrolled(nest.loops, nest.lanes, body)
+    return [line for statement in nest.body for line in _statement(statement, printer)]
 
 
 def unrolled(loops: Iterable[For], lanes: int, body: list[str]) -> list[str]:
@@ -163,6 +167,8 @@ def _store(target: Load, value: Scalar, printer: VectorPrinter) -> str:
         return f"{where} = {printer.text(value)};"
     if printer.lane in printer.exposed(target):
         return f"{printer.helper('store')}(&{where}, {printer.vector(value)}, {printer.left()});"
+    if target.buffer in printer.nest.streamed:
+        return f"{printer.helper('stream')}(&{where}, {printer.vector(value)});"
     return f"V{printer.lanes}({where}) = {printer.vector(value)};"
 
 

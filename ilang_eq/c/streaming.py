@@ -1,0 +1,95 @@
+"""Stores past the caches, for outputs larger than they are: a store into a cache would first read what it overwrites.
+
+Whether an output is that large is known when the kernel is called. The loop that writes it then goes in three steps: up
+to the first aligned vector, by aligned vectors, and the rest, which is the whole loop where nothing is streamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.layout import Layout
+from ilang_eq.c.nodes import VectorNest
+from ilang_eq.c.vectors import Used, indented, vector_lines
+from ilang_eq.lower.addresses import size_text
+from ilang_eq.lower.dependence import innermost
+from ilang_eq.lower.ir import Assign, For, Kernel, Load, Program
+from ilang_eq.lower.walk import declared_in, loads, places, stride, updates, walk
+from ilang_eq.lower.within import moved
+
+STREAMED_FLOATS = 8 * 1024 * 1024
+"""The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache."""
+FEWEST = 256
+"""The shortest loop that streams."""
+
+
+def streamed_outputs(program: Program, kernel: Kernel) -> frozenset[str]:
+    """The outputs that ``kernel`` may stream: it is one loop that writes them from memory, and nothing reads them.
+
+    Where a kernel does more, its stores come in bursts after other work; those are faster through the caches, which
+    write them back meanwhile.
+    """
+    innermost_loops = [s for s in walk(kernel.body) if isinstance(s, For) and innermost(s)]
+    if len(innermost_loops) != 1 or len(list(updates(kernel.body))) != len(list(updates(innermost_loops))):
+        return frozenset()
+    read = {load.buffer for k in program.kernels for update in updates(k.body) for load in loads(update.value)}
+    return frozenset(buffer.name for buffer in program.buffers if buffer.role == "output") - read
+
+
+def streamed_place(loop: For, outputs: frozenset[str]) -> Load | None:
+    """The one of ``outputs`` that is an innermost loop's only result, written float by float; None if there is none."""
+    private = set(declared_in(loop.body))
+    targets = [update.target for update in updates(loop.body) if update.target.buffer not in private]
+    near = all(stride(place, loop.variable) in ("none", "unit") for place in places(loop.body))
+    if len(targets) != 1 or targets[0].buffer not in outputs or not near or lanes_of(loop, WIDTHS[0]) != WIDTHS[0]:
+        return None
+    assigned = all(isinstance(update, Assign) for update in updates(loop.body))
+    return targets[0] if assigned and stride(targets[0], loop.variable) == "unit" else None
+
+
+def streamed_lines(
+    loop: For, target: Load, span: tuple[str, str], body: Sequence[str], layout: Layout, used: Used
+) -> list[str]:
+    """``loop`` over ``span``, by streamed vectors where ``target``'s buffer is large; ``body`` is its scalar text."""
+    (begin, end), lanes, v = span, WIDTHS[0], loop.variable
+    first = f"{v}_first"
+    start = moved(Assign(target, target), lambda place: _renamed(place, v, first))
+    assert isinstance(start, Assign), "as it was"
+    nest = VectorNest(
+        (loop,), lanes, tuple(s for s in loop.body if not isinstance(s, For)), streamed=frozenset({target.buffer})
+    )
+    vectors = [f"const int64_t {v} = {first};", *vector_lines(nest, layout, used)]
+    floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
+    length = end if begin == "0" else f"{end} - {begin}"
+    stream = [
+        f"{first} += until_aligned(&{layout.element(start.target)});",
+        f"for (int64_t {v} = {begin}; {v} < {first}; {v}++) {{",
+        *indented(body),
+        "}",
+        f"for (; {first} + LANES{lanes} <= {end}; {first} += LANES{lanes}) {{",
+        *indented(vectors),
+        "}",
+    ]
+    lines = [
+        f"int64_t {first} = {begin};",
+        f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{",
+        *indented(stream),
+        "}",
+        "#pragma omp simd",
+        f"for (int64_t {v} = {first}; {v} < {end}; {v}++) {{",
+        *indented(body),
+        "}",
+    ]
+    return ["{", *indented(lines), "}"]
+
+
+def fenced(lines: list[str]) -> list[str]:
+    """The inside of a function, with a fence at its end if something in it is streamed."""
+    return [*lines, "fence();"] if any("stream16(" in line for line in lines) else lines
+
+
+def _renamed(place: Load, variable: str, to: str) -> Load:
+    indices = (replace(i, variables=tuple(to if v == variable else v for v in i.variables)) for i in place.indices)
+    return Load(place.buffer, tuple(indices))

@@ -1,0 +1,54 @@
+"""Outputs larger than the caches are written past them, and nothing else changes."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ilang_eq.c import streaming
+from ilang_eq.c.emit import emit
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+
+SOFTMAX = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+
+
+def streams(component: Component) -> int:
+    """The loops that stream."""
+    return emit(lower(wire(component))).count("stream16(&")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every output counts as large, and every row as long."""
+    monkeypatch.setattr(streaming, "STREAMED_FLOATS", 1)
+    monkeypatch.setattr(streaming, "FEWEST", 40)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("text", ["^ij~ij", "2*ij~ij", "ij^2~ij"])
+@pytest.mark.parametrize("columns", [1, 16, 39, 40, 41, 64, 100])
+def test_rows_that_begin_anywhere(text: str, columns: int) -> None:
+    """Rows of every length modulo a vector, in memory of every alignment."""
+    component = i(text)
+    x = np.random.default_rng(0).standard_normal((9, columns), dtype=np.float32)
+    kernel = component.compile(threads=2)
+    for start in range(0, 20, 3):
+        memory = np.zeros(x.size + 40, np.float32)
+        out = memory[start : start + x.size].reshape(x.shape)
+        np.testing.assert_allclose(kernel(x, out=out), component.interpret(x), rtol=1e-6)
+        assert not memory[:start].any()
+        assert not memory[start + x.size :].any()
+
+
+def test_what_is_streamed() -> None:
+    assert streams(i("^i~i")) == 1
+    assert streams(i("i*j~ij")) == 1
+    assert not streams(i("*ij~ji")), "its loads are far apart"
+    assert not streams(i("+ij~i")), "it is accumulated"
+    assert not streams(SOFTMAX), "its stores come in bursts"
+    assert streams(i("^i~i") >> (I & i("0>i~i"))) == 1, "the first result is read for the second"
