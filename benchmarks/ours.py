@@ -9,23 +9,28 @@ import numpy as np
 from benchmarks.contest import Prepared
 from benchmarks.workloads import Workload
 from ilang_eq import optimize
-from ilang_eq.backends import compile_component
+from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.reading import read_component
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 
 
 def prepare(
     mode: str, workload: Workload, arrays: Sequence[np.ndarray], threads: int, schedule: str | None
 ) -> Prepared:
-    """Search (without measuring anything) unless ``schedule`` is given, and compile."""
+    """Search (without measuring anything) unless ``schedule`` is given, compile, and prepare the weights."""
     predicted = None
     if schedule is None:
         best = optimize(read_component(workload.text), workload.shapes, threads=threads, database=False)
         schedule, predicted = str(best), best.cost
-    kernel = compile_component(read_component(schedule), threads=threads)
-    out = kernel(*arrays)
+    kernel = CKernel(lower(wire(read_component(schedule))), threads)
+    pairs = list(zip(kernel.program.inputs, arrays, workload.inputs, strict=True))
+    call = kernel.prepare(**{name: array for name, array, argument in pairs if argument.constant})
+    given = [array for _, array, argument in pairs if not argument.constant]
+    out = call(*given)
     return Prepared(
-        cold=lambda: kernel(*arrays),
-        warm=lambda: kernel(*arrays, out=out),
+        cold=lambda: call(*given),
+        warm=lambda: call(*given, out=out),
         as_numpy=np.asarray,
         schedule=schedule,
         predicted=predicted,
