@@ -18,7 +18,6 @@ from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Declare, For, Kernel, Statement
 from ilang_eq.lower.walk import code, mentions, updates, walk
 
-
 LONGEST_TILE = 1024
 """The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""
 
