@@ -14,8 +14,8 @@ from ilang_eq.errors import OptionError
 def write_files(directory: Path, files: Mapping[str, bytes], overwrite: bool) -> None:
     """Write ``files`` by name into ``directory``, which is made if it does not exist.
 
-    They are written beside it first. A new directory then appears as a whole; in one that exists, each file is replaced
-    as a whole, after all have been written.
+    They are written elsewhere first: beside a new directory, which then appears as a whole, or inside one that exists,
+    where each file is replaced as a whole after all have been written.
 
     Raises:
         OptionError: a file exists and is not to be overwritten, or the directory cannot be written.
@@ -26,9 +26,8 @@ def write_files(directory: Path, files: Mapping[str, bytes], overwrite: bool) ->
             f"{directory} has {', '.join(existing)} already", expected="overwrite=True, or another directory or name"
         )
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = directory.parent / f".{directory.name}-{secrets.token_hex(4)}"
-        scratch.mkdir()
+        scratch = (directory if directory.exists() else directory.parent) / f".export-{secrets.token_hex(4)}"
+        scratch.mkdir(parents=True)
         try:
             _move(scratch, directory, files)
         finally:
