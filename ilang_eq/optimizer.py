@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PROPOSALS = 8
 """How many structures the additive model hands on to the full model."""
 
+SHORT_S = 30.0
+"""A budget below which every component is searched in small pieces first."""
+
 MOST_AXES = 4
 """Components with more axes are searched without their batch axes, which become the outermost loops."""
 
@@ -123,8 +126,8 @@ def models_of(request: Request) -> Models:
 def improving(request: Request) -> Iterator[Found]:
     """Explore, propose, judge, measure: the whole pipeline. Yields ever better results, so that it can be stopped.
 
-    First what is written: the component as given, and without a schedule. Where time is short, then the best of the
-    component in small pieces; then of it whole; and if that is asked for, the same as timed.
+    First what is written: the component as given, and without a schedule. Where time may not suffice, then the best of
+    the component in small pieces; then of it whole; and if that is asked for, the same as timed.
     """
     from ilang_eq.rewrites.engine import Limits
     from ilang_eq.rewrites.explore import explore
@@ -149,11 +152,12 @@ def improving(request: Request) -> Iterator[Found]:
 
 
 def _stages(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """How many structures to propose, in pieces of how many expressions: few and small first where time is short."""
+    """How many structures to propose, in pieces of how many expressions: small first where time may not suffice."""
     from ilang_eq.extract.segments import LIMITS
 
-    smallest = LIMITS[-1]
-    if request.budget_s is not None and len(request.graph.nodes) > smallest:
+    largest, *_, smallest = LIMITS
+    nodes = len(request.graph.nodes)
+    if request.budget_s is not None and nodes > (smallest if request.budget_s < SHORT_S else largest):
         yield 1, (smallest,)
     yield PROPOSALS, LIMITS
 
