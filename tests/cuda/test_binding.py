@@ -62,7 +62,7 @@ def test_a_row_is_shared_by_a_block_and_lies_in_memory_of_its_own() -> None:
 
 def test_loops_without_a_schedule_are_cut_up_for_the_threads() -> None:
     ((launch, _),) = bound(program(i("ij+ij~ij")))
-    assert [(loop.variable, loop.step) for loop in launch.grid] == [("i", 1), ("j_tile", 256)]
+    assert [(loop.variable, loop.step) for loop in launch.grid] == [("i", 1), ("j_tile", 1024)]
 
 
 def test_launches_hand_on_what_outlives_them() -> None:

@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
 {
     const int tx = threadIdx.x % 16;
     const int ty = threadIdx.x / 16;
-    __shared__ float add0[16][8];
-    __shared__ float add1[8][16];
+    __shared__ float add0[16][9];
+    __shared__ float add1[8][17];
     const long long tasks_i = ceil_div(in0_0, 16);
     const long long tasks_j = ceil_div(in1_1, 16);
     for (long long task = blockIdx.x; task < tasks_i * tasks_j; task += gridDim.x) {

@@ -1,0 +1,127 @@
+"""The cost model of the CUDA binding: that it sees what it claims to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ilang_eq import Component, i, optimize
+from ilang_eq.cuda.emit import bound
+from ilang_eq.errors import OptionError
+from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu, gpu_names, load_gpu
+from ilang_eq.extract.gpu_model import gpu_cost, resident
+from ilang_eq.extract.gpu_staging import variants
+from ilang_eq.extract.gpu_volumes import Run, Use, volume
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.ir import Index, Load
+from tests.cuda.schedules import ATTENTION, SOFTMAX, matmul, program
+
+H200 = load_gpu("sm_90")
+
+
+def terms(component: Component, shapes: Sequence[tuple[int, ...]], gpu: str = "sm_90") -> dict[str, float]:
+    """Seconds of each part, over all launches; "all" is the sum that counts."""
+    extents = {(k, d): n for k, shape in enumerate(shapes) for d, n in enumerate(shape)}
+    cost = gpu_cost(program(component), extents, load_gpu(gpu))
+    found: dict[str, float] = {"all": cost.seconds}
+    for name, seconds in cost.terms:
+        part = name.partition(": ")[2]
+        found[part] = found.get(part, 0.0) + seconds
+    return found
+
+
+SQUARE = [(4096, 4096)] * 2
+
+
+def test_memory_bound_kernels_take_as_long_as_a_copy() -> None:
+    for component, shapes in ((i("^i~i"), [(2**28,)]), (SOFTMAX, [(16384, 16384)])):
+        seconds = terms(component, shapes)["all"]
+        assert seconds == pytest.approx(2 * 4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.15)
+
+
+def test_larger_tiles_make_a_product_faster_and_near_the_peak() -> None:
+    small, large = (terms(matmul(tile, 16), SQUARE)["all"] for tile in (32, 128))
+    least = 4096**3 / (H200.fma * H200.sms * H200.clock_ghz * 1e9)
+    assert large < small / 2
+    assert least < large < 1.6 * least
+
+
+def test_rows_that_share_a_bank_cost() -> None:
+    """A copy of 16 × 64 read along its columns: with the padding there are no conflicts, so that both orders do."""
+    source = "i:64,j:64,k:16|ijk01k'i'j'"
+    for output in ("kj", "jk"):
+        copies = i("+ik~ki|i:64,k:16|iki'k'") | i(f"+kj~{output}|j:64,k:16|jkj'k'")
+        product = copies >> i(f"ki*{output}~ijk|{source}") >> i("+ijk~ij|i:64,j:64,k:16|ijkk'i'j'0")
+        assert terms(product, SQUARE)["shared memory"] < 1.3 * terms(matmul(64, 16), SQUARE)["shared memory"]
+
+
+def test_few_blocks_wait_for_memory() -> None:
+    rows = i("+ij~i|i:4|ii'j")
+    few, many = terms(rows, [(8, 2**20)]), terms(rows, [(2**13, 2**10)])
+    assert few["memory"] > 3 * many["memory"], "the same bytes, too few in flight"
+
+
+def test_special_functions_have_a_rate_of_their_own() -> None:
+    shape = [(2**26,)]
+    assert terms(i("i+i~i"), shape * 2)["special functions"] == 0
+    expected = 2**26 / (H200.special * H200.sms * H200.clock_ghz * 1e9)
+    assert terms(i("^i~i"), shape)["special functions"] == pytest.approx(expected, rel=0.05)
+
+
+def test_launches_cost() -> None:
+    assert terms(i("^i~i") >> i("-i~i"), [(10,)])["all"] > 2 * H200.launch_us * 1e-6
+
+
+def test_what_an_sm_holds() -> None:
+    ((launch, homes),) = bound(program(matmul(64, 16)))
+    assert resident(launch, homes, H200) == 4, "registers decide: 52 of 256 threads"
+    assert resident(launch, homes, load_gpu("sm_89")) <= resident(launch, homes, H200)
+
+
+def test_a_place_is_fetched_anew_only_where_it_does_not_stay() -> None:
+    place = Load("b", (Index(("k",)), Index(("j",))))
+    loops = (Run("i", 10.0), Run("k", 100.0), Run("j", 100.0))
+    use = Use(place, loops, 10_000.0)
+    assert volume([use], capacity=50_000.0) == 40_000
+    assert volume([use], capacity=30_000.0) == 400_000
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_descriptions(name: str) -> None:
+    gpu = load_gpu(name)
+    assert gpu.name == name
+    assert gpu.l2_latency < gpu.dram_latency
+    assert gpu.dram_gbs < gpu.l2_gbs
+    assert as_processor(gpu).cores == gpu.sms
+
+
+def test_the_gpu_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert chosen_gpu().name == "sm_90"
+    monkeypatch.setenv("ILANG_EQ_GPU", "sm_80")
+    assert chosen_gpu().name == "sm_80"
+    with pytest.raises(OptionError, match="no GPU description 'sm_1'"):
+        load_gpu("sm_1")
+    (tmp_path / "x.toml").write_text('name = "x"\nsms = -1\nteeth = 3\n')
+    with pytest.raises(OptionError, match=r"clock_ghz is missing.*teeth is unknown.*sms is -1"):
+        load_gpu(tmp_path / "x.toml")
+
+
+def test_operands_in_memory_are_copied_tile_by_tile() -> None:
+    found = {str(lower(graph, alternatives=False).buffers) for graph in variants(wire(ATTENTION))}
+    assert len(found) > 1
+    costs = []
+    for graph in variants(wire(i("ik*kj~ijk") >> i("+ijk~ij"))):
+        lowered = lower(graph, alternatives=False)
+        costs.append(gpu_cost(lowered, {(0, 0): 4096, (0, 1): 4096, (1, 0): 4096, (1, 1): 4096}, H200).seconds)
+    assert min(costs) < costs[0] / 20
+
+
+def test_optimize_for_a_gpu_needs_no_device() -> None:
+    best = optimize(i("ik*kj~ijk") >> i("+ijk~ij"), SQUARE, target="cuda", database=False)
+    assert best.plan().kernels == 1
+    assert "__shared__" in best.source
+    assert best.cost < best.baseline_cost / 20
+    assert "shared memory" in best.explain()
