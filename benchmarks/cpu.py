@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,17 @@ def _saved(path: Path, rows: Sequence[Row], about: dict[str, Any]) -> list[Row]:
     return merged
 
 
+def versions(libraries: Sequence[str]) -> dict[str, str]:
+    """Of those that are installed for this interpreter, and of Python."""
+    found = {"python": platform.python_version()}
+    for library in libraries:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
 def _schedule(directory: Path | None, workload: Workload, threads: int) -> str | None:
     """The schedule found earlier; None where there is no ``directory``."""
     if directory is None:
@@ -136,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     machine = detect() if options.machine is None else load(options.machine)
     entered = [c for c in CONTESTANTS if options.only is None or c.name in options.only]
-    about = {"machine": asdict(machine), "processor": platform.processor() or platform.machine()}
+    about = {"machine": machine.name, "system": platform.platform(), "versions": versions([c.library for c in entered])}
     path = options.out / f"cpu.t{options.threads}.json"
     rows: list[Row] = []
     with Arena(entered, options.threads, options.python) as arena:

@@ -25,7 +25,9 @@ def test_contestants_in_processes_of_their_own(tmp_path: Path) -> None:
     arguments = ["w1-64x64x64", "--only", "ours", "numpy", "numpy best", "--rounds", "2", "--out", str(tmp_path)]
     (tmp_path / "w1-64x64x64.t1.i").write_text(SCHEDULE)
     main([*arguments, "--schedules", str(tmp_path)])
-    (found,) = json.loads((tmp_path / "cpu.t1.json").read_text())["rows"]
+    written = json.loads((tmp_path / "cpu.t1.json").read_text())
+    assert written["versions"]["numpy"] == np.__version__
+    (found,) = written["rows"]
     assert set(found["seconds"]) == {"ours cold", "ours warm", "numpy cold", "numpy warm"}
     assert found["missing"] == {}
     assert found["schedule"] == SCHEDULE

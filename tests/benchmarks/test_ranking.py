@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_what_does_not_build_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert built(experiment) == experiment
     monkeypatch.setenv("CC", "/bin/false")
     assert built(experiment).schedules == ()
+
+
+def test_timing_waits_for_the_lock(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    experiment = Experiment("w2-softmax", ((8, 8),), 1, (Timed('i("+ij~i")', 1.0),))
+    with (tmp_path / "lock").open("a") as file, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = pool.submit(timed, experiment, SOFTMAX, rounds=2, budget_s=1, seed=0, lock=tmp_path / "lock")
+        done, _ = wait([waiting], timeout=0.5)
+        assert not done
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert len(waiting.result(60).timed) == 1
 
 
 @pytest.mark.long
