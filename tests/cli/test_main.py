@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,6 +242,9 @@ def test_a_reader_that_has_seen_enough() -> None:
 
 
 def test_both_names_are_the_same_program() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["ilang-eq"].partition(":")
+    assert getattr(importlib.import_module(module), name) is main
     help_text = subprocess.run([sys.executable, "-m", "ilang_eq", "--help"], capture_output=True, text=True).stdout
     for word in ("optimize", "explain", "run", "bench", "trace", "batch", "db", "export", "calibrate", "doctor"):
         assert word in help_text
