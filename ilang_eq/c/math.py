@@ -72,12 +72,13 @@ static inline float scaled_exp(float r, float shift)
     ),
     "exp_of": Function(
         """\
-// e^x, within 1.66 ulp. The upper end is held as an integer: a compiler makes one instruction of that.
+// e^x, within 1.66 ulp. The upper end is held as an integer, which compilers make one instruction of.
 static inline float exp_of(float x)
 {
     const float y = x < -104.0f ? -104.0f : x;
-    const int32_t bits = (int32_t)bits_of(y * 0.72134752f + 12583039.0f);
-    const float shift = float_of((uint32_t)(bits < 0x4b4000c4 ? bits : 0x4b4000c4));
+    int32_t bits = (int32_t)bits_of(y * 0.72134752f + 12583039.0f);
+    bits = bits < 0x4b4000c4 ? bits : 0x4b4000c4;
+    const float shift = float_of((uint32_t)bits);
     const float m = shift - 12583039.0f;
     return scaled_exp(y - m * 1.38671875f - m * -4.2438880e-4f, shift);
 }""",
@@ -89,10 +90,11 @@ static inline float exp_of(float x)
 // half the exponent leaves |r| <= 0.35, where fewer terms do, and more exactly, than in scaled_exp.
 static inline float exp2_of(float x, float high, float low)
 {
-    float y = x * high;
-    y = y > 160.0f ? 160.0f : y;
-    y = y < -160.0f ? -160.0f : y;
-    const float n = (y + 12582912.0f) - 12582912.0f;
+    const float y = x * high;
+    int32_t bits = (int32_t)bits_of(y + 12582912.0f);
+    bits = bits < 0x4b4000a0 ? bits : 0x4b4000a0;
+    bits = bits > 0x4b3fff60 ? bits : 0x4b3fff60;
+    const float n = float_of((uint32_t)bits) - 12582912.0f;
     float r = fmaf(fmaf(x, high, -n), 0.693147181f, x * low * 0.693147181f);
     r = fabsf(y) >= 160.0f ? 0.0f : r;
     float p = 1.3814320555e-3f;
@@ -100,7 +102,7 @@ static inline float exp2_of(float x, float high, float low)
     p = p * r + 4.1668400168e-2f;
     p = p * r + 1.6666519642e-1f;
     p = p * r + 4.9999994040e-1f;
-    const int32_t whole = (int32_t)(bits_of(n + 12582912.0f) - bits_of(12582912.0f));
+    const int32_t whole = bits - 0x4b400000;
     const uint32_t half = (uint32_t)(whole >> 1);
     const uint32_t rest = (uint32_t)whole - half;
     return (p * r * r + r + 1.0f) * float_of((half + 127u) << 23) * float_of((rest + 127u) << 23);

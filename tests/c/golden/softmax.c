@@ -84,12 +84,13 @@ static inline float scaled_exp(float r, float shift)
     return (p * r * r + r + 1.0f) * scale * scale;
 }
 
-// e^x, within 1.66 ulp. The upper end is held as an integer: a compiler makes one instruction of that.
+// e^x, within 1.66 ulp. The upper end is held as an integer, which compilers make one instruction of.
 static inline float exp_of(float x)
 {
     const float y = x < -104.0f ? -104.0f : x;
-    const int32_t bits = (int32_t)bits_of(y * 0.72134752f + 12583039.0f);
-    const float shift = float_of((uint32_t)(bits < 0x4b4000c4 ? bits : 0x4b4000c4));
+    int32_t bits = (int32_t)bits_of(y * 0.72134752f + 12583039.0f);
+    bits = bits < 0x4b4000c4 ? bits : 0x4b4000c4;
+    const float shift = float_of((uint32_t)bits);
     const float m = shift - 12583039.0f;
     return scaled_exp(y - m * 1.38671875f - m * -4.2438880e-4f, shift);
 }
