@@ -160,7 +160,7 @@ def user_file() -> Path:
     if named and named not in names():
         return Path(named)
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    model = "-".join((platform.machine(), _cpuinfo("model name"), str(available_cores())))
+    model = f"{platform.machine()}-{_cpuinfo('model name')}"
     return config / "ilang_eq" / f"machine-{_NOT_IN_NAMES.sub('_', model.lower())}.toml"
 
 

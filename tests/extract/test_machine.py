@@ -129,3 +129,6 @@ def test_every_model_of_processor_has_a_file_of_its_own(tmp_path: Path, monkeypa
     (tmp_path / "cpuinfo").write_text("model name\t: Another CPU\n")
     assert user_file() != one
     assert "some_r_cpu_2_50ghz" in one.name
+    monkeypatch.setattr(machine, "available_cores", lambda: available_cores() + 1)
+    (tmp_path / "cpuinfo").write_text("model name\t: Some(R) CPU @ 2.50GHz\n")
+    assert user_file() == one, "a process that may use fewer processors finds it too"
