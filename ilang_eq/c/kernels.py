@@ -131,7 +131,8 @@ class _TaskFunction:
     def signature(self, body: Sequence[str]) -> _Signature:
         """The parameters: shares of tasks, the variables of loops around that ``body`` names, and what it captures."""
         outer = self.node.loops[0]
-        variables = sorted(self.around & set(re.findall(r"\w+", "\n".join(body))))
+        code = "\n".join(line for line in body if not line.lstrip().startswith("//"))
+        variables = sorted(self.around & set(re.findall(r"\w+", code)))
         names = [name for name in self.layout.buffers if name in buffers_of([outer])]
         captured = tuple(self.layout.buffers[n] for n in names if self.layout.storage[n] in ("argument", "shared"))
         after = ("float *scratch",) if self._private else ()

@@ -114,7 +114,7 @@ def _rows(outer: For) -> tuple[For, ...]:
     loops = [outer]
     while True:
         match code(loops[-1].body):
-            case (For() as only,) if not innermost(only) and independent(only) and only.limit is None:
+            case (For(limit=None, outer=()) as only,) if not innermost(only) and independent(only):
                 loops.append(only)
             case _:
                 return tuple(loops)

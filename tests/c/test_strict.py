@@ -1,0 +1,32 @@
+"""What is generated for random programs is C without a warning, for every compiler that there is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from ilang_eq.c.emit import emit
+from ilang_eq.errors import ScheduleError
+from ilang_eq.export.source import WARNINGS
+from ilang_eq.lower import lower
+from tests.random_programs import random_case
+
+FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fopenmp-simd", "-fsyntax-only", "-x", "c", "-")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warnings(compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    checked = 0
+    for seed in range(270):
+        try:
+            source = emit(lower(random_case(seed).scheduled, alternatives=False))
+        except ScheduleError:
+            continue
+        done = subprocess.run([compiler, *FLAGS], input=WARNINGS + source, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+        checked += 1
+    assert checked > 80
