@@ -1,10 +1,11 @@
 """Where regions begin and end.
 
 A value stays inside a region if all that reads it is in there too: it has one reader, or readers whose paths meet
-again after elementwise work and reductions. Every other value is stored: it is returned, PyTorch reads it, or its
-readers lie far apart. So a region has one result, everything in it leads there, and no path leaves and comes back.
-These regions are maximal but for what two of them would share. One too large for the search is cut where the smallest
-operand of a product passes. All of this looks at a node's surroundings only, so equal layers fall into equal regions.
+again after elementwise work and reductions. Every other value is stored: it is returned, PyTorch reads it, its readers
+lie far apart, or it is small next to what the products around it move (``_cheap_to_store``). So a region has one
+result, everything in it leads there, and no path leaves and comes back. One too large for the search is cut where the
+smallest operand of a product passes. All of this looks at a node's surroundings only, so equal layers fall into equal
+regions.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.tracing.extents import product
 from ilang_eq.tracing.nodes import NodeList
 from ilang_eq.tracing.region import Region, Unbuildable, build_region
 from ilang_eq.tracing.support import ROOT, Support, support
-from ilang_eq.tracing.table import CONTRACTIONS
+from ilang_eq.tracing.table import CONTRACTIONS, POINTWISE
 
 CAPACITY = 14
 """The weight of a region (``Support.weight``): what the search takes in one piece."""
@@ -61,10 +61,15 @@ def _regions(found: Support, apart: set[str], capacity: int) -> Iterator[Region]
 
 def _inside(found: Support, apart: set[str], capacity: int) -> frozenset[str]:
     """The nodes whose readers are all in their region."""
+    meeting = _meeting(found, apart, frozenset(), capacity)
+    return _meeting(found, apart, _cheap_to_store(found, meeting), capacity)
+
+
+def _meeting(found: Support, apart: set[str], stored: frozenset[str], capacity: int) -> frozenset[str]:
+    """The nodes, less those ``stored``, whose readers' paths come together before they reach a product, or the end."""
     position = {name: n for n, name in enumerate(found.computed)}
 
     def meet(name: str) -> bool:
-        """Whether the paths from a node come together before they reach a product, or the end."""
         open_paths = set(found.readers[name])
         weight = 0
         while len(open_paths) > 1:
@@ -72,12 +77,45 @@ def _inside(found: Support, apart: set[str], capacity: int) -> frozenset[str]:
                 return False
             first = min(open_paths, key=position.__getitem__)
             weight += found.weight(first)
-            if found.values.nodes[first].op in CONTRACTIONS or weight > capacity:
+            if found.values.nodes[first].op in CONTRACTIONS or weight > capacity or first in stored:
                 return False
             open_paths = open_paths - {first} | set(found.readers[first])
         return not open_paths & (apart | {ROOT})
 
-    return frozenset(name for name in found.computed if name not in apart and meet(name))
+    return frozenset(name for name in found.computed if name not in apart | stored and meet(name))
+
+
+def _cheap_to_store(found: Support, inside: frozenset[str]) -> frozenset[str]:
+    """The nodes that cost little to store and read again, next to what the products before and after them move.
+
+    Elementwise work stays with what reads it. A value of products or reductions stays with a product that reads it if
+    it is no smaller than what else that product reads and makes, and with a reduction if it is no smaller than what
+    the products read that it is made of. So scores stay between two products, and layers of weights come apart.
+    """
+    cheap: set[str] = set()
+    moved: dict[str, int | None] = {}
+    for name in found.computed:
+        node = found.values.nodes[name]
+        operands = [found.origin(read) for read in node.reads]
+        before = [moved[o] for o in operands if o in inside and o not in cheap]
+        own = sum(map(found.elements, node.reads)) if node.op in CONTRACTIONS else 0
+        known = [count for count in before if count is not None]
+        moved[name] = None if node.op in POINTWISE and not known else own + sum(known)
+        if name in inside and not all(_stays(found, name, reader, moved[name]) for reader in found.readers[name]):
+            cheap.add(name)
+    return frozenset(cheap)
+
+
+def _stays(found: Support, name: str, reader: str, moved: int | None) -> bool:
+    """Whether a value stays with ``reader``; ``moved``: what its products read, None for elementwise work."""
+    node = found.values.nodes[reader]
+    if moved is None or node.op in POINTWISE:
+        return True
+    size = found.elements(name)
+    if node.op in CONTRACTIONS:
+        others = (found.elements(read) for read in node.reads if found.origin(read) != name)
+        return size >= sum(others) + found.elements(reader)
+    return size >= moved
 
 
 def _chunks(found: Support, inside: frozenset[str]) -> list[list[str]]:
@@ -116,9 +154,8 @@ def _options(found: Support, chunk: Sequence[str], capacity: int) -> Iterator[tu
         if any(set(found.readers[inner]) - cone for inner in cone - {name}):
             continue
         feeds = any(found.values.nodes[reader].op in CONTRACTIONS for reader in found.readers[name])
-        passing = product(found.values.types[name].extents).value(found.program.sizes)
         weight = sum(map(found.weight, cone))
-        yield (weight > capacity, not feeds, passing, -weight), name
+        yield (weight > capacity, not feeds, found.elements(name), -weight), name
 
 
 def _cone(found: Support, chunk: Sequence[str], name: str) -> list[str]:

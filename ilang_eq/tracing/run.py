@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels, bucket
+from ilang_eq.tracing.lifetimes import Memory, Step, released
 from ilang_eq.tracing.nodes import references
 from ilang_eq.tracing.partition import Partition
 from ilang_eq.tracing.region import Region
 from ilang_eq.tracing.steps import RegionCall, Values, function_of, resolved, torch_call
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing to do: what it makes, what it reads, and the values that nothing needs after it."""
-
-    name: str
-    reads: tuple[str, ...]
-    run: Callable[[Values], Any]
-    dropped: tuple[str, ...] = ()
 
 
 class Runner:
@@ -50,9 +40,10 @@ class Runner:
         held = {a.name for a in self.program.arguments if a.kind != "input"}
         steps, folded = _steps(partition, constants, held, kernels)
         self._folding = tuple(step for step in steps if step.name in folded)
-        self.steps = _releasing([step for step in steps if step.name not in folded], self.program.outputs)
+        self.steps = released([step for step in steps if step.name not in folded], self.program.outputs)
         self._folded: Values | None = None
         self._buckets: set[tuple[int, ...]] = set()
+        self._memory = Memory()
 
     def __call__(self, inputs: Sequence[Any], parameters: Mapping[str, torch.Tensor] | None = None) -> list[Any]:
         """Run on the caller's inputs, in order; returns the outputs in order.
@@ -65,10 +56,16 @@ class Runner:
             self.solve(inputs)
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
             values: Values = {**self.tensors, **(parameters or {}), **self.folded(), **given}
+            kept: dict[str, torch.Tensor] = {}
             for step in self.steps:
-                values[step.name] = step.run(values)
+                if step.kept and isinstance(step.run, RegionCall):
+                    values[step.name], kept[step.name] = step.run.into(values, self._memory)
+                else:
+                    values[step.name] = step.run(values)
                 for name in step.dropped:
                     del values[name]
+                for name in step.freed:
+                    self._memory.give(kept.pop(name))
             return [resolved(output, values) for output in self.program.outputs]
 
     def solve(self, inputs: Sequence[Any]) -> None:
@@ -83,6 +80,7 @@ class Runner:
         if key not in self._buckets:
             known = [region for region in self.regions if _symbols(region) <= sizes.keys()]
             self.kernels.solve(known, sizes, _reason(sizes, bool(self._buckets)))
+            self._memory.clear()
             self._buckets.add(key)
 
     def folded(self) -> Values:
@@ -127,20 +125,6 @@ def _steps(
 def _random(op: str) -> bool:
     """Whether two calls with the same arguments may differ."""
     return torch.Tag.nondeterministic_seeded in getattr(function_of(op), "tags", ())
-
-
-def _releasing(steps: Sequence[Step], outputs: tuple[Any, ...]) -> list[Step]:
-    """Each value dropped after the last step that reads it, so that its memory can be used again."""
-    made = {step.name for step in steps}
-    last = dict.fromkeys(references(outputs), len(steps))
-    for n, step in reversed(list(enumerate(steps))):
-        for name in (*step.reads, step.name):
-            last.setdefault(name, n)
-    drops: dict[int, list[str]] = {}
-    for name, n in last.items():
-        if name in made:
-            drops.setdefault(n, []).append(name)
-    return [replace(step, dropped=tuple(drops.get(n, ()))) for n, step in enumerate(steps)]
 
 
 def _symbols(region: Region) -> set[str]:

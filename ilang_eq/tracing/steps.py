@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
+from ilang_eq.backends import Kernel
 from ilang_eq.errors import TraceError
 from ilang_eq.tracing.capture import SYMBOLIC
 from ilang_eq.tracing.extents import solve
@@ -17,6 +19,14 @@ from ilang_eq.tracing.prepare import CAUSAL_BIAS
 from ilang_eq.tracing.region import Region
 
 Values: TypeAlias = dict[str, Any]
+
+
+class Memory(Protocol):
+    """Where memory comes from."""
+
+    def take(self, floats: int) -> torch.Tensor:
+        """Memory for at least so many numbers."""
+        ...
 
 
 def causal_bias(queries: int | torch.Tensor, keys: int | torch.Tensor) -> torch.Tensor:
@@ -99,17 +109,32 @@ class RegionCall:
         self.varying = tuple(name for name in region.inputs if name not in fixed)
         self.fixed = tuple(name for name in region.inputs if name in fixed)
         self.extents = {name: types[name].extents for name in region.inputs}
-        self.known: dict[tuple[tuple[int, ...], ...], _Bound] = {}
+        self._known: dict[tuple[tuple[int, ...], ...], _Bound] = {}
+        self._prepared: dict[Kernel, tuple[list[tuple[int, int]], Callable[..., Any]]] = {}
 
     def __call__(self, values: Values) -> torch.Tensor:
-        """The region's result."""
+        """The region's result, in memory of its own."""
+        bound, arrays = self._arguments(values)
+        return bound.kernel(*arrays).view(bound.output)
+
+    def into(self, values: Values, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
+        """The region's result, and the memory it is in, which was taken from ``memory``."""
+        bound, arrays = self._arguments(values)
+        floats = math.prod(bound.stored)
+        taken = memory.take(floats)
+        bound.kernel(*arrays, out=taken[:floats].view(bound.stored))
+        return taken[:floats].view(bound.output), taken
+
+    def _arguments(self, values: Values) -> tuple[_Bound, list[torch.Tensor]]:
+        """What to run for the shapes of these inputs, and with what."""
         tensors = [values[name] for name in self.varying]
         key = tuple([tensor.shape for tensor in tensors])
-        bound = self.known.get(key)
+        bound = self._known.get(key)
         if bound is None or bound.versions != self._versions(values):
-            bound = self.known[key] = self._bind(values)
-        arrays = [as_input(tensor, shape) for tensor, shape in zip(tensors, bound.inputs, strict=True)]
-        return bound.kernel(*arrays).view(bound.output)
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            bound = self._known[key] = self._bind(values)
+        return bound, [as_input(tensor, shape) for tensor, shape in zip(tensors, bound.inputs, strict=True)]
 
     def _bind(self, values: Values) -> _Bound:
         """The kernel for inputs of these shapes, and the parameters as they are now."""
@@ -119,30 +144,48 @@ class RegionCall:
         sizes = solve(pairs)
         self.kernels.solve([self.region], sizes, f"{self.region.name} has sizes {sizes}")
         shapes = dict(zip(self.region.inputs, self.region.shapes(sizes), strict=True))
-        constants = {
-            f"in{k}": as_input(values[name], shapes[name])
-            for k, name in enumerate(self.region.inputs)
-            if name in self.fixed
-        }
-        kernel = self.kernels.kernel(self.region, sizes)
         return _Bound(
-            kernel.prepare(**constants) if constants else kernel,
+            self._prepare(values, sizes, shapes),
             tuple(shapes[name] for name in self.varying),
+            tuple(extent.value(sizes) for extent in self.region.output_extents),
             tuple(extent.value(sizes) for extent in self.region.type.extents),
             self._versions(values),
         )
+
+    def _prepare(
+        self, values: Values, sizes: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+    ) -> Callable[..., Any]:
+        """The kernel with the parameters as they are now; shapes that share a kernel share what is made of them."""
+        kernel = self.kernels.kernel(self.region, sizes)
+        if not self.fixed:
+            return kernel
+        versions = self._versions(values)
+        known = self._prepared.get(kernel)
+        if known is None or known[0] != versions:
+            constants = {
+                f"in{k}": as_input(values[name], shapes[name])
+                for k, name in enumerate(self.region.inputs)
+                if name in self.fixed
+            }
+            known = self._prepared[kernel] = versions, kernel.prepare(**constants)
+        return known[1]
 
     def _versions(self, values: Values) -> list[tuple[int, int]]:
         """What changes when a parameter is replaced, or written to."""
         return [(values[name].data_ptr(), values[name]._version) for name in self.fixed]
 
 
+_MOST_SHAPES = 256
+"""How many combinations of input shapes a region remembers."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Bound:
     """A region for inputs of certain shapes: its kernel, the shapes at its border, the parameters' versions."""
 
-    kernel: Callable[..., torch.Tensor]
+    kernel: Callable[..., Any]
     inputs: tuple[tuple[int, ...], ...]
+    stored: tuple[int, ...]
     output: tuple[int, ...]
     versions: list[tuple[int, int]]
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ilang_eq.tracing.extents import product
 from ilang_eq.tracing.nodes import Node, NodeList, Type, references
 from ilang_eq.tracing.region import Region, Unbuildable, Values, build_region, view_values
 from ilang_eq.tracing.table import COMPUTED, NUMBERS, POINTWISE, VIEWS
@@ -64,6 +65,10 @@ class Support:
         while name in self.views and self.values.nodes[name].op in VIEWS:
             name = self.values.nodes[name].reads[0]
         return name
+
+    def elements(self, name: str) -> int:
+        """How many elements a value has, at the example's shapes."""
+        return product(self.values.types[name].extents).value(self.program.sizes)
 
     def weight(self, name: str) -> int:
         """How much a node adds to the search of its region: an elementwise one little, whatever it is composed of."""

@@ -21,21 +21,22 @@ class Interpreted:
     def __init__(self, component: Component) -> None:
         self.component = component
 
-    def __call__(self, *tensors: torch.Tensor) -> torch.Tensor:
+    def __call__(self, *tensors: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         for tensor in tensors:
             assert tensor.dtype is torch.float32
             assert tensor.is_contiguous()
         result = self.component.interpret(*(tensor.numpy() for tensor in tensors))
         assert isinstance(result, np.ndarray)
-        return torch.from_numpy(np.ascontiguousarray(result, dtype=np.float32))
+        made = torch.from_numpy(np.ascontiguousarray(result, dtype=np.float32))
+        return made if out is None else out.copy_(made)
 
     def prepare(self, **constants: torch.Tensor) -> Callable[..., torch.Tensor]:
         """With some inputs given."""
 
-        def run(*tensors: torch.Tensor) -> torch.Tensor:
+        def run(*tensors: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
             others = iter(tensors)
             names = [f"in{k}" for k in range(self.component.inputs)]
-            return self(*(constants[name] if name in constants else next(others) for name in names))
+            return self(*(constants[name] if name in constants else next(others) for name in names), out=out)
 
         return run
 
@@ -46,12 +47,13 @@ class Interpreting(Kernels):
     def __init__(self) -> None:
         super().__init__(1)
         self.asked: list[tuple[int, str]] = []
+        self.made: dict[Component, Interpreted] = {}
 
     def solve(self, regions: Iterable[Region], sizes: Mapping[str, int], why: str) -> None:
         self.asked.append((len(list(regions)), why))
 
     def kernel(self, region: Region, sizes: Mapping[str, int]) -> Any:
-        return Interpreted(region.component)
+        return self.made.setdefault(region.component, Interpreted(region.component))
 
 
 def interpreted(function: Callable[..., Any], *args: Any) -> Traced:
