@@ -1,6 +1,6 @@
 """Whole models, traced and run by our kernels, against PyTorch eager and torch.compile (inductor), on the CPU.
 
-    python benchmarks/models.py [--threads N] [--rounds N] [--small] [--json FILE] [name ...]
+    python benchmarks/models.py [--threads N] [--rounds N] [--cpu-time] [--small] [--json FILE] [name ...]
 
 Every contestant runs in a process of its own, with the same weights; ours twice: with an empty database and an empty
 cache of kernels ("cold"), then again with what that left ("cached"). Times of a call are medians with quartiles;
@@ -29,14 +29,16 @@ NAMES = ("gpt2", "bert", "llama", "vit", "mixer", "kernel regression")
 WARM_CALLS = 3
 
 
-def contest(name: str, contestant: str, small: bool, threads: int, rounds: int) -> dict[str, Any]:
+def contest(name: str, contestant: str, options: argparse.Namespace) -> dict[str, Any]:
     """One contestant on one model, in this process."""
     import torch
 
     from benchmarks.model_zoo import FULL, SMALL, build
 
+    threads = options.threads
+    clock = time.process_time if options.cpu_time else time.perf_counter
     torch.set_num_threads(threads)
-    model, inputs = build(name, SMALL if small else FULL)
+    model, inputs = build(name, SMALL if options.small else FULL)
     found: dict[str, Any] = {}
     with torch.no_grad():
         right = model(*inputs)
@@ -59,10 +61,10 @@ def contest(name: str, contestant: str, small: bool, threads: int, rounds: int) 
         for _ in range(WARM_CALLS):
             run(*inputs)
         spent = []
-        for _ in range(rounds):
-            started = time.perf_counter()
+        for _ in range(options.rounds):
+            started = clock()
             run(*inputs)
-            spent.append(1e3 * (time.perf_counter() - started))
+            spent.append(1e3 * (clock() - started))
     found["ms"] = statistics.quantiles(spent, n=4)
     return found
 
@@ -71,6 +73,7 @@ def apart(name: str, contestant: str, options: argparse.Namespace, environment: 
     """``contest`` in a process of its own."""
     command = [sys.executable, __file__, name, "--contestant", contestant]
     command += ["--threads", str(options.threads), "--rounds", str(options.rounds), *["--small"] * options.small]
+    command += ["--cpu-time"] * options.cpu_time
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["died"]
@@ -123,12 +126,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--cpu-time", action="store_true", help="processor time of calls: where others use the machine")
     parser.add_argument("--small", action="store_true", help="two layers of width 32, to see that all works")
     parser.add_argument("--json", type=Path, help="where to write every figure")
     parser.add_argument("--contestant", choices=CONTESTANTS, help="run this one alone, in this process")
     options = parser.parse_args()
     if options.contestant:
-        print(json.dumps(contest(options.names[0], options.contestant, options.small, options.threads, options.rounds)))
+        print(json.dumps(contest(options.names[0], options.contestant, options)))
         return
     rows = [row(name, options) for name in options.names or NAMES]
     print(table(rows))
