@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.cuda.across import across_name
@@ -14,7 +15,7 @@ from ilang_eq.cuda.text import THREAD, Places
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
-from ilang_eq.lower.walk import loads
+from ilang_eq.lower.walk import loads, mentions
 
 UNROLLED = 256
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
@@ -29,18 +30,31 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
+class _Test:
+    """The condition that a loop's position exists; ``room`` is the weaker one that there is room for it in a tile."""
+
+    variable: str
+    text: str
+    room: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _At:
     """Where a node is printed.
 
     Args:
         tests: conditions that have still to be tested.
+        loops: the variables of the loops around.
+        declared: of every local, the variables of the loops around its declaration.
         dims: the directions that loops around have shared out.
         uneven: variables that differ between threads.
         full: the parts that have all their elements.
         tail: whether something around is short, so that whole tiles inside are not worth a version of their own.
     """
 
-    tests: tuple[str, ...] = ()
+    tests: tuple[_Test, ...] = ()
+    loops: frozenset[str] = frozenset()
+    declared: Mapping[str, frozenset[str]] = field(default_factory=dict)
     dims: frozenset[Dim] = frozenset()
     uneven: frozenset[str] = frozenset()
     full: frozenset[Part] = frozenset()
@@ -65,6 +79,7 @@ class Statements:
                 case Comment(text):
                     lines.append(f"// {text}")
                 case Declare(name):
+                    at = replace(at, declared={**at.declared, name: at.loops})
                     home = self.places.homes.get(name)
                     if home is not None and home.where == "registers":
                         lines.append(self.places.declaration(home))
@@ -73,39 +88,63 @@ class Statements:
                 case Sweep():
                     lines += self._sweep(node, at)
                 case Assign() | Accumulate():
-                    _append(lines, self._tested(node, [self._update(node)], at))
+                    _append(lines, self._tested(node, at))
                 case Combine():
                     lines += self._combine(node, at)
                 case other:
                     assert_never(other)
         return lines
 
-    def _tested(self, leaf: Leaf, lines: list[str], at: _At) -> list[str]:
-        """``lines`` under the conditions that are left, one thread doing what all of them would do to memory."""
-        tests = list(at.tests)
-        if guarded(leaf, self.places.homes):
-            block = self.places.block
-            tests += [f"{THREAD[dim]} == 0" for dim in DIMS if block.along(dim) > 1 and dim not in at.dims]
-        return _under(tests, lines)
-
-    def _update(self, leaf: Assign | Accumulate) -> str:
+    def _tested(self, leaf: Assign | Accumulate, at: _At) -> list[str]:
+        """An update under the conditions that are left."""
+        kinds = {test: self._need(leaf, test, at) for test in at.tests}
         target = self.places.element(leaf.target)
         value = Printer(self.places.element, self.used.functions).text(leaf.value)
+        chosen = [test.text for test, need in kinds.items() if need == "choice"]
+        if chosen:
+            value = f"{' && '.join(chosen)} ? {value} : 0.0f"
+        tests = [test.text for test, need in kinds.items() if need == "guard"]
+        tests += [test.room for test, need in kinds.items() if need == "choice" and test.room is not None]
         if isinstance(leaf, Assign):
-            return f"{target} = {value};"
-        return update_text(target, leaf.op, value, self.used.functions)
+            text = f"{target} = {value};"
+        else:
+            text = update_text(target, leaf.op, value, self.used.functions)
+        return _under([*tests, *self._first(leaf, at)], [text])
+
+    def _first(self, leaf: Leaf, at: _At) -> list[str]:
+        """Conditions that one thread alone does what all of them would do to memory."""
+        block = self.places.block
+        alike: list[Dim] = [dim for dim in DIMS if block.along(dim) > 1 and dim not in at.dims]
+        return [f"{THREAD[dim]} == 0" for dim in alike] if guarded(leaf, self.places.homes) else []
+
+    def _need(self, leaf: Leaf, test: _Test, at: _At) -> Choice["nothing", "choice", "guard"]:
+        """What a condition is to a leaf, so that tails branch little: registers may hold anything where it fails.
+
+        A tile in shared memory gets zeros there, so that what is read has been written.
+        """
+        if isinstance(leaf, Combine):
+            return "guard"
+        homes = self.places.homes
+        sources = {homes[load.buffer].where for load in loads(leaf.value)}
+        mine = mentions(leaf.target, test.variable) or test.variable in at.declared.get(leaf.target.buffer, ())
+        private = mine and homes[leaf.target.buffer].where == "registers"
+        if private and not sources & {"memory", "scratch"} and (test.room is None or "shared" not in sources):
+            return "nothing"
+        tile = mine and homes[leaf.target.buffer].where == "shared"
+        return "choice" if isinstance(leaf, Assign) and (tile or (private and test.room is None)) else "guard"
 
     def _combine(self, node: Combine, at: _At) -> list[str]:
         share = self.places.element(node.share)
         text = update_text(self.places.element(node.target), node.op, share, self.used.functions)
+        update = _under([*(test.text for test in at.tests), *self._first(node, at)], [text])
         if self.places.block.along(node.dim) == 1:
-            return self._tested(node, [text], at)
+            return update
         self.used.across.add((node.op, node.dim))
         if node.op in EXTREMA:
             self.used.functions.add(EXTREMA[node.op])
         exchange = "" if within_warp(node.dim, self.places.block) else ", exchange"
         name = across_name(node.op, node.dim, self.places.block)
-        return [f"{share} = {name}({share}{exchange});", *self._tested(node, [text], at)]
+        return [f"{share} = {name}({share}{exchange});", *update]
 
     def _sweep(self, node: Sweep, at: _At) -> list[str]:
         if node.dim is None:
@@ -125,11 +164,11 @@ class Statements:
         unroll = ["#pragma unroll"] if indexes else self._unrolling(node, at)
         if indexes and not full and loop.limit is not None:
             # to a constant end, so that registers are indexed by constants
-            test = f"{v} < {_end(loop, False, loop.outer)}"
+            test = _Test(v, f"{v} < {_end(loop, False, loop.outer)}")
             body = self._inside(node, replace(at, uneven=at.uneven | {v}), [test])
             return [*unroll, f"for (int {v} = 0; {v} < {loop.limit}; {step}) {{", *indented(body), "}"]
         even = tuple(o for o in loop.outer if o not in at.uneven)
-        tests = [] if len(even) == len(loop.outer) else [f"{v} < {_end(loop, full, loop.outer)}"]
+        tests = [] if len(even) == len(loop.outer) else [_Test(v, f"{v} < {_end(loop, full, loop.outer)}")]
         body = self._inside(node, at, tests)
         return [*unroll, f"for ({kind} {v} = 0; {v} < {_end(loop, full, even)}; {step}) {{", *indented(body), "}"]
 
@@ -177,15 +216,16 @@ class Statements:
         """A loop whose positions go to the threads along ``dim`` in turn."""
         loop, v, threads = node.source, node.source.variable, self.places.block.along(dim)
         full = part_of(loop) in at.full
-        inside = replace(at, dims=at.dims | {dim}, uneven=at.uneven | {v})
+        inside = replace(at, dims=at.dims.union([dim]), uneven=at.uneven | {v})
         if loop.limit is None:
             even = tuple(o for o in loop.outer if o not in at.uneven)
-            body = self._inside(node, inside, [f"{v} < {_end(loop, False, loop.outer)}"])
+            body = self._inside(node, inside, [_Test(v, f"{v} < {_end(loop, False, loop.outer)}")])
             position = f"const long long {v} = {v}_first + {THREAD[dim]};"
             head = f"for (long long {v}_first = 0; {v}_first < {_end(loop, False, even)}; {v}_first += {threads}) {{"
             return [head, *indented([position, *body]), "}"]
         trips = -(-loop.limit // threads)
-        tests = [] if full and loop.limit % threads == 0 else [f"{v} < {_end(loop, full, loop.outer)}"]
+        room = f"{v} < {loop.limit}" if loop.limit % threads else None
+        tests = [] if full and room is None else [_Test(v, f"{v} < {_end(loop, full, loop.outer)}", room)]
         self.places.trips[v] = f"{v}_trip"
         body = self._inside(node, inside, tests)
         if trips == 1:
@@ -194,13 +234,31 @@ class Statements:
         head = f"for (int {v}_trip = 0; {v}_trip < {trips}; {v}_trip++) {{"
         return ["#pragma unroll", head, *indented([position, *body]), "}"]
 
-    def _inside(self, node: Sweep, at: _At, tests: list[str]) -> list[str]:
-        """The body of a loop under ``tests``: around all of it, unless all threads must get to a barrier inside."""
-        if not tests:
-            return self._block(node.body, at)
+    def _inside(self, node: Sweep, at: _At, tests: list[_Test]) -> list[str]:
+        """The body of a loop under ``tests``: around all of it if all in it needs them and no thread waits inside."""
+        at = replace(at, tests=(*at.tests, *tests), loops=at.loops | {node.source.variable})
         if _meets(node.body):
-            return self._block(node.body, replace(at, tests=(*at.tests, *tests)))
-        return _under([*at.tests, *tests], self._block(node.body, replace(at, tests=())))
+            return self._block(node.body, at)
+        outer = tuple(test for test in at.tests if self._all_need(node.body, test, at))
+        inner = tuple(test for test in at.tests if test not in outer)
+        return _under([test.text for test in outer], self._block(node.body, replace(at, tests=inner)))
+
+    def _all_need(self, nodes: Sequence[Node], test: _Test, at: _At) -> bool:
+        """Whether ``test`` guards every leaf of ``nodes``."""
+        for node in nodes:
+            match node:
+                case Declare(name):
+                    at = replace(at, declared={**at.declared, name: at.loops})
+                case Sweep(source, _, body):
+                    if not self._all_need(body, test, replace(at, loops=at.loops | {source.variable})):
+                        return False
+                case Assign() | Accumulate() | Combine():
+                    # a scalar of an inner loop is no reason to branch again
+                    if self._need(node, test, at) != "guard":
+                        return False
+                case _:
+                    pass
+        return True
 
     def _indexes_registers(self, node: Sweep) -> bool:
         """Whether the loop's variable picks a register of an array."""

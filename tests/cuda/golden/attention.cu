@@ -90,8 +90,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         const int i_2 = i_2_trip * 8 + ty;
                         {
                             const int j_2 = tx;
-                            if (j_2 < 8)
-                                add1[i_2_trip] = 0.0f;
+                            add1[i_2_trip] = 0.0f;
                         }
                     }
                     for (long long k = 0; k < in0_1; k++) {
@@ -100,11 +99,11 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                             const int i1 = i1_trip * 8 + ty;
                             {
                                 const int j1 = tx;
-                                if (j1 < 8) {
-                                    // ik*jk~ijk|i:16,j:8|ijki'j'
-                                    float mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
-                                    add1[i1_trip] += mul0;
-                                }
+                                // ik*jk~ijk|i:16,j:8|ijki'j'
+                                float mul0;
+                                if (j1 < 8)
+                                    mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
+                                add1[i1_trip] += mul0;
                             }
                         }
                     }
@@ -155,8 +154,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         const int i1 = i1_trip * 8 + ty;
                         {
                             const int j1 = tx;
-                            if (j1 < 8)
-                                sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
+                            sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
                         }
                     }
                     // ^ij~ij|i:16,j:8|ij0i'j'
@@ -166,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         {
                             const int j1 = tx;
                             if (j1 < 8)
-                                pow4[i1][j1] = exp_of(sub3[i1_trip]);
+                                pow4[i1][j1] = j1 < 8 ? exp_of(sub3[i1_trip]) : 0.0f;
                         }
                     }
                     __syncthreads();
@@ -225,8 +223,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         const int i_2 = i_2_trip * 8 + ty;
                         {
                             const int j_2 = tx;
-                            if (j_2 < least(8, in1_0 - j))
-                                add1[i_2_trip] = 0.0f;
+                            add1[i_2_trip] = 0.0f;
                         }
                     }
                     for (long long k = 0; k < in0_1; k++) {
@@ -235,11 +232,11 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                             const int i1 = i1_trip * 8 + ty;
                             {
                                 const int j1 = tx;
-                                if (j1 < least(8, in1_0 - j)) {
-                                    // ik*jk~ijk|i:16,j:8|ijki'j'
-                                    float mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
-                                    add1[i1_trip] += mul0;
-                                }
+                                // ik*jk~ijk|i:16,j:8|ijki'j'
+                                float mul0;
+                                if (j1 < least(8, in1_0 - j))
+                                    mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
+                                add1[i1_trip] += mul0;
                             }
                         }
                     }
@@ -290,8 +287,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         const int i1 = i1_trip * 8 + ty;
                         {
                             const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
+                            sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
                         }
                     }
                     // ^ij~ij|i:16,j:8|ij0i'j'
@@ -300,8 +296,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         const int i1 = i1_trip * 8 + ty;
                         {
                             const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                pow4[i1][j1] = exp_of(sub3[i1_trip]);
+                            if (j1 < 8)
+                                pow4[i1][j1] = j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_trip]) : 0.0f;
                         }
                     }
                     __syncthreads();
@@ -397,16 +393,14 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
             #pragma unroll
             for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                 const int i_2 = i_2_trip * 8 + ty;
-                if (i_2 < least(16, in0_0 - i))
-                    max2[i_2_trip] = -INFINITY;
+                max2[i_2_trip] = -INFINITY;
             }
             // +ij~i|i:16,j:8|ij0i'j'
             float add7[2];
             #pragma unroll
             for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                 const int i_2 = i_2_trip * 8 + ty;
-                if (i_2 < least(16, in0_0 - i))
-                    add7[i_2_trip] = 0.0f;
+                add7[i_2_trip] = 0.0f;
             }
             __syncthreads();
             for (long long j = 0; j < in1_0; j += 8) {
@@ -415,27 +409,22 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                 #pragma unroll
                 for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                     const int i_2 = i_2_trip * 8 + ty;
-                    if (i_2 < least(16, in0_0 - i)) {
-                        {
-                            const int j_2 = tx;
-                            if (j_2 < least(8, in1_0 - j))
-                                add1[i_2_trip] = 0.0f;
-                        }
+                    {
+                        const int j_2 = tx;
+                        add1[i_2_trip] = 0.0f;
                     }
                 }
                 for (long long k = 0; k < in0_1; k++) {
                     #pragma unroll
                     for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                         const int i1 = i1_trip * 8 + ty;
-                        if (i1 < least(16, in0_0 - i)) {
-                            {
-                                const int j1 = tx;
-                                if (j1 < least(8, in1_0 - j)) {
-                                    // ik*jk~ijk|i:16,j:8|ijki'j'
-                                    float mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
-                                    add1[i1_trip] += mul0;
-                                }
-                            }
+                        {
+                            const int j1 = tx;
+                            // ik*jk~ijk|i:16,j:8|ijki'j'
+                            float mul0;
+                            if (j1 < least(8, in1_0 - j))
+                                mul0 = i1 < least(16, in0_0 - i) ? in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k] : 0.0f;
+                            add1[i1_trip] += mul0;
                         }
                     }
                 }
@@ -443,18 +432,15 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                 #pragma unroll
                 for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                     const int i_2 = i_2_trip * 8 + ty;
-                    if (i_2 < least(16, in0_0 - i))
-                        max2_factor[i_2_trip] = max2[i_2_trip];
+                    max2_factor[i_2_trip] = max2[i_2_trip];
                 }
                 #pragma unroll
                 for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                     const int i1 = i1_trip * 8 + ty;
-                    float max2_share;
-                    if (i1 < least(16, in0_0 - i))
-                        max2_share = -INFINITY;
+                    float max2_share = -INFINITY;
                     {
                         const int j1 = tx;
-                        if (i1 < least(16, in0_0 - i) && j1 < least(8, in1_0 - j))
+                        if (j1 < least(8, in1_0 - j))
                             max2_share = larger(add1[i1_trip], max2_share);
                     }
                     max2_share = max_across_32(max2_share);
@@ -464,8 +450,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                 #pragma unroll
                 for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                     const int i_2 = i_2_trip * 8 + ty;
-                    if (i_2 < least(16, in0_0 - i))
-                        max2_factor[i_2_trip] = shift_factor(1.0f, max2_factor[i_2_trip], max2[i_2_trip]);
+                    max2_factor[i_2_trip] = shift_factor(1.0f, max2_factor[i_2_trip], max2[i_2_trip]);
                 }
                 // rescale +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
                 __syncthreads();
@@ -484,32 +469,26 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                 #pragma unroll
                 for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                     const int i_2 = i_2_trip * 8 + ty;
-                    if (i_2 < least(16, in0_0 - i))
-                        add7[i_2_trip] = add7[i_2_trip] * max2_factor[i_2_trip];
+                    add7[i_2_trip] = add7[i_2_trip] * max2_factor[i_2_trip];
                 }
                 // ij-i~ij|i:16,j:8|ij01i'j'
                 float sub3[2];
                 #pragma unroll
                 for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                     const int i1 = i1_trip * 8 + ty;
-                    if (i1 < least(16, in0_0 - i)) {
-                        {
-                            const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
-                        }
+                    {
+                        const int j1 = tx;
+                        sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
                     }
                 }
                 // ^ij~ij|i:16,j:8|ij0i'j'
                 #pragma unroll
                 for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                     const int i1 = i1_trip * 8 + ty;
-                    if (i1 < least(16, in0_0 - i)) {
-                        {
-                            const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                pow4[i1][j1] = exp_of(sub3[i1_trip]);
-                        }
+                    {
+                        const int j1 = tx;
+                        if (j1 < 8)
+                            pow4[i1][j1] = i1 < least(16, in0_0 - i) && j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_trip]) : 0.0f;
                     }
                 }
                 __syncthreads();
@@ -519,14 +498,13 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         #pragma unroll
                         for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                             const int i1 = i1_trip * 8 + ty;
-                            if (i1 < least(16, in0_0 - i)) {
-                                {
-                                    const int k1 = tx;
-                                    if (k1 < least(16, in2_1 - k)) {
-                                        // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
-                                        float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
+                            {
+                                const int k1 = tx;
+                                if (k1 < least(16, in2_1 - k)) {
+                                    // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
+                                    float mul5 = i1 < least(16, in0_0 - i) ? pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1] : 0.0f;
+                                    if (i1 < least(16, in0_0 - i))
                                         add6[i1 * in2_1 + k + k1] += mul5;
-                                    }
                                 }
                             }
                         }
@@ -535,12 +513,10 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                 #pragma unroll
                 for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
                     const int i1 = i1_trip * 8 + ty;
-                    float add7_share;
-                    if (i1 < least(16, in0_0 - i))
-                        add7_share = 0.0f;
+                    float add7_share = 0.0f;
                     {
                         const int j1 = tx;
-                        if (i1 < least(16, in0_0 - i) && j1 < least(8, in1_0 - j))
+                        if (j1 < least(8, in1_0 - j))
                             add7_share += pow4[i1][j1];
                     }
                     add7_share = add_across_32(add7_share);
@@ -565,8 +541,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
             #pragma unroll
             for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
                 const int i_2 = i_2_trip * 8 + ty;
-                if (i_2 < least(16, in0_0 - i))
-                    add7[i_2_trip] = add7[i_2_trip] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
+                add7[i_2_trip] = add7[i_2_trip] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
             }
             __syncthreads();
             for (long long k = 0; k < in2_1; k += 16) {

@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                         {
                             const int k1 = tx;
                             if (k1 < 8)
-                                add0[i1][k1] = in0[(i + i1) * in0_1 + k + k1];
+                                add0[i1][k1] = k1 < 8 ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
                         }
                     }
                     // +kj~kj|j:16,k:8|jkj'k'
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                         {
                             const int k1 = ty;
                             if (k1 < 8)
-                                add1[k1][j1] = in1[(k + k1) * in1_1 + j + j1];
+                                add1[k1][j1] = k1 < 8 ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
                         }
                     }
                     __syncthreads();
@@ -73,8 +73,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                         const int i1 = ty;
                         {
                             const int k1 = tx;
-                            if (k1 < least(8, in0_1 - k))
-                                add0[i1][k1] = in0[(i + i1) * in0_1 + k + k1];
+                            if (k1 < 8)
+                                add0[i1][k1] = k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
                         }
                     }
                     // +kj~kj|j:16,k:8|jkj'k'
@@ -82,8 +82,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                         const int j1 = tx;
                         {
                             const int k1 = ty;
-                            if (k1 < least(8, in0_1 - k))
-                                add1[k1][j1] = in1[(k + k1) * in1_1 + j + j1];
+                            if (k1 < 8)
+                                add1[k1][j1] = k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
                         }
                     }
                     __syncthreads();
@@ -113,12 +113,9 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
             float out0_sum;
             {
                 const int i_2 = ty;
-                if (i_2 < least(16, in0_0 - i)) {
-                    {
-                        const int j_2 = tx;
-                        if (j_2 < least(16, in1_1 - j))
-                            out0_sum = 0.0f;
-                    }
+                {
+                    const int j_2 = tx;
+                    out0_sum = 0.0f;
                 }
             }
             __syncthreads();
@@ -127,23 +124,19 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                 __syncthreads();
                 {
                     const int i1 = ty;
-                    if (i1 < least(16, in0_0 - i)) {
-                        {
-                            const int k1 = tx;
-                            if (k1 < least(8, in0_1 - k))
-                                add0[i1][k1] = in0[(i + i1) * in0_1 + k + k1];
-                        }
+                    {
+                        const int k1 = tx;
+                        if (k1 < 8)
+                            add0[i1][k1] = i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
                     }
                 }
                 // +kj~kj|j:16,k:8|jkj'k'
                 {
                     const int j1 = tx;
-                    if (j1 < least(16, in1_1 - j)) {
-                        {
-                            const int k1 = ty;
-                            if (k1 < least(8, in0_1 - k))
-                                add1[k1][j1] = in1[(k + k1) * in1_1 + j + j1];
-                        }
+                    {
+                        const int k1 = ty;
+                        if (k1 < 8)
+                            add1[k1][j1] = j1 < least(16, in1_1 - j) && k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
                     }
                 }
                 __syncthreads();
@@ -151,15 +144,11 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                 for (int k1 = 0; k1 < least(8, in0_1 - k); k1++) {
                     {
                         const int i1 = ty;
-                        if (i1 < least(16, in0_0 - i)) {
-                            {
-                                const int j1 = tx;
-                                if (j1 < least(16, in1_1 - j)) {
-                                    // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                                    float mul2 = add0[i1][k1] * add1[k1][j1];
-                                    out0_sum += mul2;
-                                }
-                            }
+                        {
+                            const int j1 = tx;
+                            // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
+                            float mul2 = add0[i1][k1] * add1[k1][j1];
+                            out0_sum += mul2;
                         }
                     }
                 }

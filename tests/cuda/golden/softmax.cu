@@ -120,11 +120,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             float max0[1];
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                if (i1 < least(1, in0_0 - i))
-                    max0[i1] = -INFINITY;
-                float max0_share;
-                if (i1 < least(1, in0_0 - i))
-                    max0_share = -INFINITY;
+                max0[i1] = -INFINITY;
+                float max0_share = -INFINITY;
                 for (long long j_first = 0; j_first < in0_1; j_first += 256) {
                     const long long j = j_first + tx;
                     if (i1 < least(1, in0_0 - i) && j < in0_1)
@@ -158,11 +155,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             float add3[1];
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                if (i1 < least(1, in0_0 - i))
-                    add3[i1] = 0.0f;
-                float add3_share;
-                if (i1 < least(1, in0_0 - i))
-                    add3_share = 0.0f;
+                add3[i1] = 0.0f;
+                float add3_share = 0.0f;
                 for (long long j_first = 0; j_first < in0_1; j_first += 256) {
                     const long long j = j_first + tx;
                     if (i1 < least(1, in0_0 - i) && j < in0_1)
