@@ -144,6 +144,11 @@ static int overlapping(const Py_buffer *views, int64_t count)
     return 0;
 }
 
+// The calls under way, from all threads. They share the cores: results do not depend on how many threads a call has.
+static int under_way;
+
+static int share_of(int threads, int others) { return threads > others ? threads / (others + 1) : 1; }
+
 static int run(PyObject *arrays, PyObject *results, const struct call *call, float *workspace, int threads)
 {
     const int64_t inputs = call->inputs, count = inputs + call->outputs;
@@ -168,7 +173,9 @@ static int run(PyObject *arrays, PyObject *results, const struct call *call, flo
             goto release;
     }
     void *state = PyEval_SaveThread();
-    code = call->run(read, written, call->extents, workspace, threads);
+    const int others = __atomic_fetch_add(&under_way, 1, __ATOMIC_RELAXED);
+    code = call->run(read, written, call->extents, workspace, share_of(threads, others));
+    __atomic_fetch_sub(&under_way, 1, __ATOMIC_RELAXED);
     PyEval_RestoreThread(state);
 release:
     while (taken > 0)

@@ -15,9 +15,11 @@ from ilang_eq import i
 from ilang_eq.c.build import build, find_compiler
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.library import load
+from ilang_eq.c.streaming import STREAMED_FLOATS
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.c import programs
+from tests.c.programs import apply, at
 
 CASES = {
     "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
@@ -25,6 +27,9 @@ CASES = {
     "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
     "transposed": (programs.transposed(4, 16), [(7, 5), (19, 5)]),
     "softmax": (programs.softmax(), [(3, 70)]),
+    "few rows of softmax": (programs.softmax(), [(2, 66_003)]),
+    "sum in chunks": (programs.reduction("add", 0.0), [(70_001,)]),
+    "streamed": (programs.elementwise(apply("exp", at("in0", "i"))), [(STREAMED_FLOATS + 21,)]),
     "max": (programs.reduction("max", -np.inf), [(67,)]),
     "two kernels": (programs.two_kernels(), [(4, 9), (2,)]),
     "shared memory": (lower(wire(i("-ij~ij") >> i("+ij~i") >> i("^i~i") >> i("-i~i") >> i("^i~i"))), [(5, 7)]),
