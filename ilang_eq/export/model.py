@@ -50,6 +50,35 @@ class Step:
     makes: tuple[str, ...]
     text: str = ""
 
+    @property
+    def made(self) -> tuple[Shape, ...]:
+        """The shapes of what it makes."""
+        return output_shapes(self.program, self.shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A part of an array, its dimensions in another order perhaps, as an array of its own.
+
+    Attributes:
+        reads: the name of the array.
+        offset: of the first element, in floats.
+        shape: of the copy.
+        strides: how many floats apart elements lie along each dimension.
+        makes: the name of the copy.
+    """
+
+    reads: tuple[str]
+    offset: int
+    shape: Shape
+    strides: tuple[int, ...]
+    makes: tuple[str]
+
+    @property
+    def made(self) -> tuple[Shape, ...]:
+        """The shape of the copy."""
+        return (self.shape,)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -57,15 +86,18 @@ class Model:
 
     inputs: Mapping[str, Shape]
     weights: Mapping[str, Floats]
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Copy, ...]
     outputs: tuple[tuple[str, Shape], ...]
 
 
 def prepared(model: Model) -> Model:
     """``model`` with all that depends on weights alone among its weights, and without weights that nothing reads."""
     weights = dict(model.weights)
-    steps: list[Step] = []
+    steps: list[Step | Copy] = []
     for step in model.steps:
+        if isinstance(step, Copy):
+            steps.append(step)
+            continue
         constants = [k for k, name in enumerate(step.reads) if name in weights]
         split = prepare(step.program, constants)
         kept: list[str] = []
@@ -99,7 +131,7 @@ def workspace_layout(model: Model) -> Layout:
     last = {name: n for n, step in enumerate(model.steps) for name in step.reads}
     values: list[Lifetime] = []
     for n, step in enumerate(model.steps):
-        for name, shape in zip(step.makes, output_shapes(step.program, step.shapes), strict=True):
+        for name, shape in zip(step.makes, step.made, strict=True):
             if name not in returned:
                 values.append(Lifetime(name, prod(shape), n, last.get(name, n)))
     return planned(values)
@@ -108,7 +140,7 @@ def workspace_layout(model: Model) -> Layout:
 def model_library(model: Model, name: str, notes: Sequence[str]) -> Library:
     """The library that computes ``model``, which is prepared."""
     interface = model_interface(model, name)
-    programs = {program: f"p{n}" for n, program in enumerate(dict.fromkeys(step.program for step in model.steps))}
+    programs = {program: f"p{n}" for n, program in enumerate(dict.fromkeys(s.program for s in _runs(model)))}
     used = Used()
     functions = [
         function
@@ -116,9 +148,36 @@ def model_library(model: Model, name: str, notes: Sequence[str]) -> Library:
         for function in program_functions(_renamed(program, prefix), used, prefix, "static ")
     ]
     public = entry_points(interface, _sizing(model, programs), _running(model, programs))
-    copies = any("memcpy(" in function for function in public)
-    title = WARNINGS + "\n#include <string.h>" if copies else WARNINGS
-    return Library(interface, source_of(title, (*functions, *public), used), tuple(notes))
+    needed = [text for call, text in _HELPERS.items() if any(call in function for function in public)]
+    return Library(interface, source_of("\n".join([WARNINGS, *needed]), (*functions, *public), used), tuple(notes))
+
+
+_HELPERS = {
+    "memcpy(": "#include <string.h>",
+    "copy_strided(": """\
+#include <stdint.h>
+
+// An array of ``shape`` from elements that lie ``strides`` floats apart.
+static float *copy_strided(float *to, const float *from, int rank, const int64_t *shape, const int64_t *strides)
+{
+    if (rank == 0) {
+        *to = *from;
+        return to + 1;
+    }
+    for (int64_t n = 0; n < shape[0]; n++)
+        if (rank == 1)
+            *to++ = from[n * strides[0]];
+        else
+            to = copy_strided(to, from + n * strides[0], rank - 1, shape + 1, strides + 1);
+    return to;
+}
+""",
+}
+"""What the public functions may call, by a call of it."""
+
+
+def _runs(model: Model) -> list[Step]:
+    return [step for step in model.steps if isinstance(step, Step)]
 
 
 def described(model: Model) -> dict[str, object]:
@@ -136,7 +195,10 @@ def described(model: Model) -> dict[str, object]:
             ],
         },
         "steps": [
-            {"makes": list(step.makes), "reads": list(step.reads), "component": step.text} for step in model.steps
+            {"makes": list(step.makes), "reads": list(step.reads), "component": step.text}
+            if isinstance(step, Step)
+            else {"makes": list(step.makes), "reads": list(step.reads), "copy": "strided"}
+            for step in model.steps
         ],
     }
 
@@ -166,7 +228,7 @@ def _renamed(program: Program, prefix: str) -> Program:
 
 def _sizing(model: Model, programs: Mapping[Program, str]) -> list[str]:
     """The workspace of the hungriest step comes after the values."""
-    calls = dict.fromkeys(f"{programs[s.program]}_workspace({_extents(s)}, threads)" for s in model.steps)
+    calls = dict.fromkeys(f"{programs[s.program]}_workspace({_extents(s)}, threads)" for s in _runs(model))
     lines = ["int64_t most = 0, step;"]
     for call in calls:
         lines += [f"step = {call};", "most = step < 0 || most < 0 ? -1 : step > most ? step : most;"]
@@ -181,8 +243,12 @@ def _running(model: Model, programs: Mapping[Program, str]) -> list[str]:
     for step in model.steps:
         inputs = ", ".join(where[name] for name in step.reads)
         outputs = ", ".join(where[name] for name in step.makes)
+        lines += [f"// {', '.join(step.makes)}"]
+        if isinstance(step, Copy):
+            numbers = ", ".join(_numbers(values) for values in (step.shape, step.strides))
+            lines += [f"copy_strided({outputs}, {inputs} + {step.offset}, {len(step.shape)}, {numbers});"]
+            continue
         lines += [
-            f"// {', '.join(step.makes)}",
             f"{programs[step.program]}_run((const float *const[]){{{inputs}}}, (float *const[]){{{outputs}}},",
             f"       {_extents(step)}, scratch, threads);",
         ]
@@ -203,5 +269,8 @@ def _places(model: Model, layout: Layout) -> dict[str, str]:
 
 
 def _extents(step: Step) -> str:
-    numbers = [str(step.shapes[extent.input][extent.dim]) for extent in call_extents(step.program)]
-    return f"(const int64_t[]){{{', '.join(numbers) or '0'}}}"
+    return _numbers([step.shapes[extent.input][extent.dim] for extent in call_extents(step.program)])
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return f"(const int64_t[]){{{', '.join(map(str, values)) or '0'}}}"

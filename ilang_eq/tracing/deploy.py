@@ -1,112 +1,153 @@
-"""A traced model as programs that feed each other, at the shapes of its example. Loads torch."""
+"""A traced model as programs that feed each other, at the shapes of its example. Loads torch.
+
+Calls that PyTorch runs are replayed on tensors without data: what they return is either a part of a value's memory,
+which a kernel that reads it gets as a copy unless it is all of it in order, or cannot be exported.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch.utils import _pytree as pytree
 
 from ilang_eq.c.arrays import Floats
 from ilang_eq.errors import TraceError
-from ilang_eq.export.model import Model, Shape, Step
+from ilang_eq.export.model import Copy, Model, Shape, Step
 from ilang_eq.tracing.kernels import problem
 from ilang_eq.tracing.nodes import Ref, Type
 from ilang_eq.tracing.run import Runner
+from ilang_eq.tracing.run import Step as Call
 from ilang_eq.tracing.steps import RegionCall, Values, as_input
 
-RESHAPES = (
+COPIES = (
+    "aten.reshape.default",
     "aten.view.default",
     "aten._unsafe_view.default",
-    "aten.reshape.default",
-    "aten.unsqueeze.default",
-    "aten.squeeze.dim",
-    "aten.flatten.using_ints",
     "aten.contiguous.default",
     "aten.clone.default",
-    "aten.alias.default",
-    "aten.detach.default",
 )
-"""Calls whose result has the elements of their argument, in their order."""
+"""Calls that may return their argument's elements, in order, in memory of their own."""
 
 
 def model_of(runner: Runner) -> Model:
     """What ``runner`` does at each call, its parameters as they are now; finds the kernels.
 
     Raises:
-        TraceError: a call that stays with PyTorch and depends on the inputs, or an input or output that is not float32.
+        TraceError: a call that stays with PyTorch and computes from inputs, or an input or output that is not float32.
     """
     with torch.no_grad():
         return _Deployment(runner).model()
 
 
 class _Deployment:
-    """A model while its steps are gathered: what depends on no input is ``known``; ``same`` says what is a reshape."""
+    """A model while its steps are gathered.
+
+    Values that depend on no input are ``fixed``, and ``known`` once they are computed; all others are in ``views``,
+    without data. ``owners`` has the value that each of their storages was made for, ``copies`` the source of each value
+    that PyTorch would copy.
+    """
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.types = runner.program.types()
         self.ops = {node.name: node.op for node in runner.program.nodes}
         self.known: Values = {**runner.tensors, **runner.folded()}
-        self.same: dict[str, str] = {}
+        self.fixed = set(self.known)
+        self.views: Values = {}
+        self.owners: dict[int, str] = {}
+        self.copies: dict[str, str] = {}
         self.weights: dict[str, Floats] = {}
+        self.steps: list[Step | Copy] = []
 
     def model(self) -> Model:
         """The model; kernels that are missing are found."""
-        self._check()
-        regions = [step.run.region for step in self.runner.steps if isinstance(step.run, RegionCall)]
-        self.runner.kernels.solve(regions, self.runner.program.sizes, "export")
-        steps: list[Step] = []
-        for step in self.runner.steps:
-            if self.known.keys() >= set(step.reads):
-                self.known[step.name] = step.run(self.known)
-            elif isinstance(step.run, RegionCall):
-                steps.append(self._step(step.run))
-            else:
-                self.same[step.name] = self._source(step.reads[0])
         inputs = {argument.name: self._shape(argument.name, argument.type) for argument in self.runner.inputs}
-        outputs = tuple(self._output(value) for value in self.runner.program.outputs)
-        return Model(inputs, self.weights, tuple(steps), outputs)
-
-    def _check(self) -> None:
-        """Raise TraceError where PyTorch would have to compute."""
-        for argument in self.runner.inputs:
-            self._shape(argument.name, argument.type)
-        known = set(self.known)
-        left: list[str] = []
-        for step in self.runner.steps:
-            if known >= set(step.reads):
-                known.add(step.name)
-            elif not isinstance(step.run, RegionCall) and self.ops[step.name] not in RESHAPES:
-                left.append(f"{step.name} ({self.ops[step.name]})")
+        for name, shape in inputs.items():
+            self._own(name, shape)
+        left = [f"{call.name} ({self.ops[call.name]})" for call in self.runner.steps if not self._replayed(call)]
         if left:
             raise TraceError(
                 f"{', '.join(left)} stay with PyTorch, so that the model cannot be exported",
                 expected="regions alone: export the part of the model that `coverage` does not list",
             )
+        regions = [call.run.region for call in self.runner.steps if isinstance(call.run, RegionCall)]
+        self.runner.kernels.solve(regions, self.runner.program.sizes, "export")
+        for call in self.runner.steps:
+            self._take(call)
+        outputs = tuple(self._output(value) for value in self.runner.program.outputs)
+        return Model(inputs, self.weights, tuple(self.steps), outputs)
 
-    def _step(self, call: RegionCall) -> Step:
-        region, sizes = call.region, self.runner.program.sizes
-        shapes = region.shapes(sizes)
-        for name, shape in zip(region.inputs, shapes, strict=True):
-            self._keep(name, shape)
-        best = self.runner.kernels.found[problem(region, sizes)]
-        reads = tuple(map(self._source, region.inputs))
-        return Step(best.kernel.program, reads, shapes, (region.name,), str(best))
+    def _replayed(self, call: Call) -> bool:
+        """Follow what ``call`` returns, without data; False if that takes computing."""
+        if self.fixed >= set(call.reads):
+            self.fixed.add(call.name)
+            return True
+        if isinstance(call.run, RegionCall):
+            self._own(call.name, self._shape(call.name, call.run.region.type))
+            return True
+        try:
+            result = call.run(self.views)
+        except (KeyError, RuntimeError, NotImplementedError, TypeError):
+            return False
+        if all(_storage(leaf) in self.owners for leaf in pytree.tree_leaves(result)):
+            self.views[call.name] = result
+        elif self.ops[call.name] in COPIES:
+            self.copies[call.name] = call.reads[0]
+            self._own(call.name, tuple(result.shape))
+        else:
+            return False
+        return True
 
-    def _keep(self, name: str, shape: Shape) -> None:
-        """Make a weight of what depends on no input."""
-        if name in self.known and name not in self.weights:
-            self.weights[name] = as_input(self.known[name], shape).numpy()
+    def _own(self, name: str, shape: Shape) -> None:
+        """A value in memory of its own."""
+        self.views[name] = torch.empty(shape, device="meta")
+        self.owners[_storage(self.views[name])] = name
+
+    def _take(self, call: Call) -> None:
+        """Add what ``call`` does to the steps, unless it depends on no input."""
+        if call.name in self.fixed:
+            self.known[call.name] = call.run(self.known)
+        elif isinstance(call.run, RegionCall):
+            region, sizes = call.run.region, self.runner.program.sizes
+            best = self.runner.kernels.found[problem(region, sizes)]
+            shapes = region.shapes(sizes)
+            reads = tuple(self._read(name, shape) for name, shape in zip(region.inputs, shapes, strict=True))
+            self.steps.append(Step(best.kernel.program, reads, shapes, (region.name,), str(best)))
+        elif call.name in self.copies:
+            self._copy(self.copies[call.name], call.name)
+
+    def _read(self, name: str, shape: Shape) -> str:
+        """The value that holds all of ``name``, in order; one is made if there is none."""
+        if name in self.known:
+            if name not in self.weights:
+                self.weights[name] = as_input(self.known[name], shape).numpy()
+            return name
+        view = self.views[name]
+        owner = self.owners[_storage(view)]
+        if view.is_contiguous() and view.numel() == self.views[owner].numel():
+            return owner
+        if all(name not in step.makes for step in self.steps):
+            self._copy(name, name)
+        return name
+
+    def _copy(self, source: str, name: str) -> None:
+        view = self.views[source]
+        owner = self.owners[_storage(view)]
+        self.steps.append(Copy((owner,), view.storage_offset(), tuple(view.shape), view.stride(), (name,)))
 
     def _output(self, value: object) -> tuple[str, Shape]:
         if not isinstance(value, Ref):
             raise TraceError(f"the model returns {value!r}, so that it cannot be exported", expected="tensors")
         shape = self._shape(value.name, self.types[value.name])
-        self._keep(value.name, shape)
-        return self._source(value.name), shape
-
-    def _source(self, name: str) -> str:
-        return self.same.get(name, name)
+        return self._read(value.name, shape), shape
 
     def _shape(self, name: str, of: Type) -> Shape:
         if of.dtype != "float32":
             raise TraceError(f"{name} is {of.dtype}, so that the model cannot be exported", expected="float32")
         return tuple(extent.value(self.runner.program.sizes) for extent in of.extents)
+
+
+def _storage(tensor: Any) -> int:
+    """Which memory a tensor is in; 0 for anything else."""
+    return tensor.untyped_storage()._cdata if isinstance(tensor, torch.Tensor) else 0

@@ -14,7 +14,7 @@ import pytest
 from ilang_eq import Component, I, i
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.export import export_model
-from ilang_eq.export.model import Model, Step, prepared, workspace_layout
+from ilang_eq.export.model import Copy, Model, Step, prepared, workspace_layout
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.export.libraries import COMPILERS, STRICT, load, made_up, run
@@ -44,6 +44,11 @@ def layers(count: int, rows: int, width: int) -> Model:
 def evaluated(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
     values = dict(model.weights) | dict(zip(model.inputs, inputs, strict=True))
     for each in model.steps:
+        if isinstance(each, Copy):
+            flat = np.ascontiguousarray(values[each.reads[0]]).ravel()[each.offset :]
+            part = np.lib.stride_tricks.as_strided(flat, each.shape, [4 * stride for stride in each.strides])
+            values[each.makes[0]] = part.copy()
+            continue
         arrays = [values[name].reshape(shape) for name, shape in zip(each.reads, each.shapes, strict=True)]
         results = CKernel(each.program, 1)(*arrays)
         values |= dict(zip(each.makes, results if isinstance(results, tuple) else (results,), strict=True))
@@ -74,6 +79,7 @@ def test_weights_are_packed_ahead(tmp_path: Path) -> None:
     ready = prepared(layers(2, rows=5, width=24))
     assert list(ready.weights) == ["h0.add0_all", "h1.add0_all"]
     np.testing.assert_array_equal(ready.weights["h1.add0_all"], made_up((24, 24), 1).T)
+    assert isinstance(ready.steps[0], Step)
     assert len(ready.steps[0].program.kernels) == 2
     manifest = json.loads((export_model(ready, tmp_path / "out") / "model.json").read_text())
     assert [a["offset"] for a in manifest["weights"]["arrays"]] == [0, 4 * 24 * 24]
@@ -103,6 +109,27 @@ def test_outputs_of_all_kinds(tmp_path: Path) -> None:
     export_model(model, tmp_path)
     for got, want in zip(called(tmp_path, "model", [x]), evaluated(model, [x]), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_parts_of_arrays(tmp_path: Path) -> None:
+    """The right half, transposed; every second row; one element; the same row three times."""
+    steps = (
+        step(RELU, "x", [(4, 6)], "y"),
+        Copy(("y",), 3, (3, 4), (1, 6), ("right",)),
+        Copy(("x",), 6, (2, 6), (12, 1), ("odd",)),
+        Copy(("y",), 23, (), (), ("corner",)),
+        Copy(("y",), 0, (3, 6), (0, 1), ("row",)),
+        step(i("ij*ij~ij"), "right odd", [(3, 4), (3, 4)], "z"),
+    )
+    outputs = (("z", (3, 4)), ("corner", ()), ("row", (3, 6)))
+    model = Model({"x": (4, 6)}, {}, steps, outputs)
+    x = np.random.default_rng(0).standard_normal((4, 6), dtype=np.float32)
+    export_model(model, tmp_path)
+    for got, want in zip(called(tmp_path, "model", [x]), evaluated(model, [x]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert np.abs(evaluated(model, [x])[0]).max() > 0
+    assert not (tmp_path / "model.weights").exists()
+    run(["cc", *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-c", "model.c"], tmp_path)
 
 
 def test_random_models(tmp_path: Path) -> None:
