@@ -39,9 +39,7 @@ def _liftable(value: Scalar) -> bool:
         case Apply():
             spelling = spell(value)
             match spelling:
-                case Truth():
-                    return False
-                case Infix() | Call():
+                case Infix() | Call() | Truth():
                     return all(_liftable(operand) for operand in operands(spelling))
                 case other:
                     assert_never(other)

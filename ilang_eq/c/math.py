@@ -158,10 +158,12 @@ static inline float log_in(float x, float scale, float scale_low, float two, flo
     const float e = (float)((int32_t)(bits - up) >> 23);
     const float low = ln_low(f, 0.0f), high = low + f;
     const float rest = ((f - high) + low) * scale + (high * scale_low + e * two_low);
-    const float y = fmaf(e, two, fmaf(high, scale, rest));
-    return (x > 0.0f) & (x < INFINITY) ? y : ends_of_log(x, x) * scale;
+    float y = fmaf(e, two, fmaf(high, scale, rest));
+    y = x < INFINITY ? y : x * scale;
+    y = x > 0.0f ? y : NAN;
+    return x == 0.0f ? -INFINITY * scale : y;
 }""",
-        ("bits_of", "float_of", "ln_low", "ends_of_log"),
+        ("bits_of", "float_of", "ln_low"),
     ),
     "log2_of": Function(
         """\
@@ -272,3 +274,13 @@ static inline float shift_factor(float rate, float old, float new)
     ),
 }
 """Every function by name."""
+
+TRUTHS = {">": "above", ">=": "not_below", "<": "below", "<=": "not_above", "==": "equal", "!=": "unequal"}
+TRUTHS |= {"&": "both", "|": "either", "^": "one_of"}
+"""Comparisons, and logic on truth values, by their operators in C: the names of functions that do them."""
+
+FUNCTIONS |= {
+    name: Function(f"static inline float {name}(float x, float y) {{ return {test} ? 1.0f : 0.0f; }}")
+    for op, name in TRUTHS.items()
+    for test in [f"(x != 0.0f) {op} (y != 0.0f)" if op in ("&", "|", "^") else f"x {op} y"]
+}

@@ -6,10 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ilang_eq.c.layout import Layout
+from ilang_eq.c.math import TRUTHS
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar
-from ilang_eq.lower.scalar import EXTREMA, Call, Printer, combine, number_text, operands, spell, update_text
+from ilang_eq.lower.scalar import (
+    EXTREMA,
+    Call,
+    Printer,
+    Spelling,
+    Truth,
+    combine,
+    number_text,
+    operands,
+    spell,
+    update_text,
+)
 from ilang_eq.lower.walk import stride
 
 
@@ -69,6 +81,12 @@ class VectorPrinter(Printer):
         self.used.add(call.function)
         self.extras.lifted.add((call.function, len(call.arguments), self.lanes))
         return f"{call.function}{self.lanes}({', '.join(self.vector(argument) for argument in call.arguments)})"
+
+    def spelled(self, spelling: Spelling, around: int) -> str:
+        """A comparison of vectors is a call: C has no vector of 1.0f and 0.0f for it."""
+        if isinstance(spelling, Truth) and any(self.is_vector(argument) for argument in spelling.arguments):
+            return self.call(Call(TRUTHS[spelling.operator], spelling.arguments))
+        return Printer.spelled(self, spelling, around)
 
     def place(self, load: Load) -> str:
         """``load`` as a value: a float, a vector, or as much of a vector as there is."""

@@ -164,11 +164,12 @@ class Printer:
             case Load():
                 return self.load(value)
             case Apply():
-                return self._spelled(spell(value), around)
+                return self.spelled(spell(value), around)
             case other:
                 assert_never(other)
 
-    def _spelled(self, spelling: Spelling, around: int) -> str:
+    def spelled(self, spelling: Spelling, around: int) -> str:
+        """``spelling`` in C, in parentheses where ``around`` needs them."""
         match spelling:
             case Infix(operator, precedence, left, right):
                 # the right operand one tighter: a - (b - c) keeps its parentheses

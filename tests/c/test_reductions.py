@@ -8,8 +8,11 @@ import threading
 import numpy as np
 import pytest
 
+from ilang_eq.c.emit import emit
 from ilang_eq.c.work import work_text
 from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Accumulate, Assign
 from tests.c.programs import K, M, apply, at, loop
 from tests.lower.test_online import flash_attention_2
@@ -92,6 +95,20 @@ def test_calls_from_many_threads_at_once() -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+COMPARISONS = {"i>>j": np.greater, "i>=j": np.greater_equal, "i<<j": np.less, "i<=j": np.less_equal}
+COMPARISONS |= {"i==j": np.equal, "i!=j": np.not_equal, "i&&j": np.logical_and, "i||j": np.logical_or}
+COMPARISONS |= {"i^^j": np.logical_xor}
+
+
+@pytest.mark.parametrize("text", COMPARISONS)
+def test_truth_values_are_counted_in_vectors(text: str) -> None:
+    count = i(text.replace("j", "i") + "~i") >> i("+i~.||i0")
+    assert "reduction(" not in emit(lower(wire(count))), "in registers, not left to the compiler"
+    x, y = (np.round(a * 2) for a in normal((1000,), (1000,)))
+    x[::50] = np.nan
+    assert count.compile()(x, y) == np.count_nonzero(COMPARISONS[text](x, y))
 
 
 def test_work_counts_what_every_iteration_does() -> None:
