@@ -95,7 +95,7 @@ class Optimized:
 
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
-        """All that were judged, cheapest first."""
+        """All that were judged, cheapest first, but of the first few that cost alike the one with the fewest kernels."""
         return (self.best, *self.find_others())
 
     @property
@@ -184,7 +184,7 @@ class Optimized:
         return self.component.plan(shapes)
 
     def candidates(self, k: int) -> list[Schedule]:
-        """The ``k`` best distinct schedules, cheapest first (fewer, if fewer were found)."""
+        """The ``k`` best distinct schedules, in the order of ``schedules`` (fewer, if fewer were found)."""
         return list(self.schedules[:k])
 
     def explain(self) -> str:

@@ -32,6 +32,9 @@ PROPOSALS = 8
 SHORT_S = 30.0
 """A budget below which every component is searched in small pieces first."""
 
+NEXT_TO_SAME = 1.02
+"""Costs that differ by less say nothing: the models are further off than that."""
+
 MOST_AXES = 4
 """Components with more axes are searched without their batch axes, which become the outermost loops."""
 
@@ -174,7 +177,7 @@ def _proposed(
 ) -> Found:
     """The proposals of the additive model, judged by the full one, and ranked with what is ``written``."""
     from ilang_eq.extract.search import propose
-    from ilang_eq.extract.segments import propose_in_segments
+    from ilang_eq.extract.segments import propose_between_products, propose_in_segments
 
     proposing = time.perf_counter()
 
@@ -183,6 +186,7 @@ def _proposed(
 
     inside = models_of(replace(request, threads=element.threads(request.threads)))
     proposals = propose_in_segments(space, element.extents, k, search, pieces)
+    proposals += propose_between_products(space, element.extents, k, search)
     judging = time.perf_counter()
     known = {s.component for s in written}
     components = dict.fromkeys(unwire(g) for p in proposals for g in models.variants(element.whole(p.graph)))
@@ -213,7 +217,11 @@ def _judged(component: Component, extents: Mapping[Dimension, int], models: Mode
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
-    return tuple(sorted(schedules, key=lambda s: s.cost.seconds))
+    """Cheapest first; but of those that cost next to the same as the cheapest, the one with the fewest kernels."""
+    cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
+    alike = [cheapest, *(s for s in others if s.cost.seconds < NEXT_TO_SAME * cheapest.cost.seconds)]
+    first = min(alike, key=lambda s: s.cost.kernels)
+    return (first, *(s for s in (cheapest, *others) if s is not first))
 
 
 def _timed(request: Request, found: Found, started: float) -> Found:

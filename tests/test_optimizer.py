@@ -12,6 +12,7 @@ from ilang_eq import Component, I, i, optimize
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.wiring import wire
 from ilang_eq.optimized import Optimized
+from ilang_eq.optimizer import NEXT_TO_SAME
 from ilang_eq.rewrites import default
 
 SCORES = i("ik*jk~ijk") >> i("+ijk~ij")
@@ -88,7 +89,8 @@ def test_the_same_inputs_give_the_same_result(attention: Optimized) -> None:
 def test_candidates_are_distinct_and_sorted(attention: Optimized) -> None:
     found = attention.candidates(5)
     assert len({str(s) for s in found}) == len(found) >= 3
-    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(found))
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(found[1:]))
+    assert found[0].seconds <= NEXT_TO_SAME * found[1].seconds
     assert found[0].component == attention.component
 
 
@@ -106,14 +108,18 @@ def test_fused_mlp_layer() -> None:
     agrees(best, layer, (7, 9), (9, 11), (11,))
 
 
-def test_rms_norm_is_folded_into_the_product() -> None:
+def test_rms_norm_can_be_folded_into_the_product() -> None:
+    """Dividing after the product is next to as good as before it; both are among the best."""
     norm = (I & ((I & I) >> SQUARES >> i("i*0.001~i") >> i("i^0.5~i"))) >> i("ij/i~ij") >> MATMUL
     best = optimize(norm, [(1024, 1024), (1024, 1024)], threads=2)
-    graph = wire(best.component)
+    assert {_divides_before_a_product(wire(s.component)) for s in best.candidates(8)} == {True, False}
+    agrees(best, norm, (7, 9), (9, 11))
+
+
+def _divides_before_a_product(graph: Graph) -> bool:
     products = [n for n, node in enumerate(graph.nodes) if len(node.expr.axes) == 3]
     assert products
-    assert not any(graph.nodes[d].expr.op == "div" for n in products for d in reads(graph, n))
-    agrees(best, norm, (7, 9), (9, 11))
+    return any(graph.nodes[d].expr.op == "div" for n in products for d in reads(graph, n))
 
 
 def test_layer_norm_in_one_pass_over_memory() -> None:

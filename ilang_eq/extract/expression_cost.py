@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ilang_eq.extract import overlap
+from ilang_eq.extract.footprint import LINE, WAITED
+from ilang_eq.extract.full_model import IN_FLIGHT
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import ELEMENT_BYTES, Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
@@ -37,6 +39,9 @@ _POINTERS = 8
 
 _ADDRESS_SLOTS = 2.0
 """Instructions to compute or reload the address of one more."""
+
+_WAITED = WAITED / IN_FLIGHT
+"""The share of a level's latency that each line of an accumulator costs."""
 
 _GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from places that are not neighbours."""
@@ -130,6 +135,7 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * outside * (_ADDRESS_SLOTS * sized.on.slot)
     whole = site == 0 and len(set(last)) == 1
     demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
+    demand[APART] += sized.walks(axes, site, last[0] if whole else None)
     return demand
 
 
@@ -148,8 +154,12 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)
     folding = moves * (np.log2(machine.lanes) * _FOLD_CYCLES / machine.clock_ghz)
-    demand[APART] = np.where(folds, folding, 0.0)
-    demand[TRANSFERS:] = 2 * sized.caching(axes, site)
+    caching = sized.caching(axes, site)
+    waits = [
+        sized.on.bandwidth(n) / LINE * level.latency * _WAITED for n, level in enumerate(machine.levels[1:], start=1)
+    ]
+    demand[APART] = np.where(folds, folding, 0.0) + np.tensordot(np.array(waits), caching, axes=1)
+    demand[TRANSFERS:] = 2 * caching
     return demand
 
 

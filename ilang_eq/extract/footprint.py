@@ -26,6 +26,8 @@ OVERFLOWS = 1.1
 """Share of a level from which nothing of a working set stays until it comes round again."""
 WRITTEN = 1.25
 """Cost of a byte written, against one read: it is fetched and written back, partly at once."""
+WAITED = 3.0
+"""Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen."""
 PAGE = 4096
@@ -55,7 +57,8 @@ class Traffic:
 class Span:
     """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
 
-    ``bytes`` is what it takes in lines; one run alone shares its last line.
+    ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
+    and read before anything can be added to it.
     """
 
     runs: float
@@ -63,12 +66,14 @@ class Span:
     stride: int
     written: bool
     bytes: float
+    accumulated: bool = False
 
     @property
     def traffic(self) -> Traffic:
         """What fetching it moves."""
         moved = self.bytes * (WRITTEN if self.written else 1.0)
-        return Traffic(moved, moved * min(1.0, START / self.run) if self.runs > 1 else 0.0)
+        unforeseen = moved * min(1.0, START / self.run) if self.runs > 1 else 0.0
+        return Traffic(moved, moved * WAITED if self.accumulated else unforeseen)
 
     @property
     def pages(self) -> float:
@@ -199,10 +204,12 @@ class _Touch:
             return self
         pairs = zip(moves, self.counts, strict=True)
         counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
-        return _touch(self.place, self.dims, counts, self.span.written)
+        return _touch(self.place, self.dims, counts, self.span.written, self.span.accumulated)
 
 
-def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], written: bool) -> _Touch:
+def _touch(
+    place: Load, dims: tuple[int, ...], counts: tuple[float, ...], written: bool, accumulated: bool = False
+) -> _Touch:
     """Merge dimensions that are filled into the ones outside them."""
     triples = zip(place.indices, counts, dims, strict=True)
     left = [min(float(dim), max(1.0, count / index.divisor)) for index, count, dim in triples]
@@ -215,7 +222,7 @@ def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], writte
         size *= dims[len(left)]
     runs, run = prod(left), run * _SIZE
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
-    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines))
+    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines, accumulated))
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
@@ -260,13 +267,13 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, li
 
 def _touches(statements: Sequence[Assign | Accumulate], dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
     """Every place in ``statements``, once; scalars live in registers."""
-    written: dict[Load, bool] = {}
+    found: dict[Load, tuple[bool, bool]] = {}
     for statement in statements:
         for place in _loads(statement.value):
-            written.setdefault(place, False)
-        written[statement.target] = True
-    places = ((place, mark) for place, mark in written.items() if place.indices)
-    return [_touch(place, dims[place.buffer], (1.0,) * len(place.indices), mark) for place, mark in places]
+            found.setdefault(place, (False, False))
+        found[statement.target] = True, isinstance(statement, Accumulate)
+    places = ((place, marks) for place, marks in found.items() if place.indices)
+    return [_touch(place, dims[place.buffer], (1.0,) * len(place.indices), *marks) for place, marks in places]
 
 
 def _loads(value: Scalar) -> Iterator[Load]:

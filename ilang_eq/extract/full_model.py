@@ -46,6 +46,11 @@ class Cost:
     seconds: float
     terms: tuple[tuple[str, float], ...]
 
+    @property
+    def kernels(self) -> int:
+        """How many kernels there are."""
+        return len({name.partition(": ")[0] for name, _ in self.terms})
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:

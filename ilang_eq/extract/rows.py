@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
+from ilang_eq.extract.footprint import PAGE
+from ilang_eq.extract.full_model import TRANSLATIONS, WALK_NS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
 from ilang_eq.rewrites.space import AxisId, Nest
@@ -285,6 +287,22 @@ class SizedRows:
                 found.append(np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0))
             self._known[key] = np.stack(found)
         return self._known[key]
+
+    def walks(self, axes: Sequence[AxisId], site: int, along: AxisId | None) -> Costs:
+        """(rows, G): nanoseconds to find the addresses of an operand's pages, where its rows have gaps between them.
+
+        Args:
+            along: the last axis of an operand that lies in memory whole; None for any other.
+        """
+        if along is None or along not in self.rows.loops or self.extents[along] * ELEMENT_BYTES < PAGE // 2:
+            return np.zeros(self.shape)
+        run = self.covered((along,))
+        pages = self.covered(axes) / run
+        overflows = (pages > _SHARE * TRANSLATIONS)[:, site:]
+        place = overflows.sum(axis=1) + site
+        apart = self.at(2 * run <= self.extents[along], place)
+        found = self.at(pages * self.fetches(axes, site), place) * WALK_NS
+        return np.where(apart & (found > TRANSLATIONS * WALK_NS), found, 0.0)
 
     def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.

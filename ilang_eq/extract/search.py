@@ -9,7 +9,7 @@ the end the full model puts the proposals in order, and adjusts the tiles of the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -19,11 +19,12 @@ import numpy as np
 from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
-from ilang_eq.extract.domains import BREADTHS, Breadth
+from ilang_eq.extract.domains import BREADTHS, Breadth, Domain
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
+from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
 from ilang_eq.lang.graph import Graph
@@ -79,7 +80,7 @@ def propose(
         knobs = _knobs(sizes, starts)
         model = build(structure, Processor(models.machine, models.threads), knobs, breadth)
         found = _best(thinned(model, model.tables(knobs)), sizes, starts, k)
-        return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)]
+        return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -90,17 +91,17 @@ def propose(
 
 
 def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles], k: int) -> list[Sized]:
-    """The best ``k`` candidates or fewer: the best few, and the best that do one of the largest reductions otherwise.
+    """The best few candidates, at most ``k``, and the best that do large reductions otherwise.
 
     Raises TooWide.
     """
     points = _refined(model, sizes, starts)
     knobs = _knobs(sizes, points)
     tables = model.tables(knobs)
-    nearest = best_k(model.sizes, tables, knobs.points, _NEAREST, partial(_plan, model))
+    nearest = best_k(model.sizes, tables, knobs.points, min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
     for forbidden in _departures(model, choices[0][1], sizes):
-        other = eliminate(model.sizes, [*tables, forbidden], knobs.points)
+        other = eliminate(model.sizes, [*tables, *forbidden], knobs.points)
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):
             choices.append((point, other.choice(point)))
@@ -108,28 +109,34 @@ def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]
     for point, choice in choices:
         candidate = _candidate(model, sizes, choice, points[point])
         found.setdefault(candidate.graph, candidate)
-    return list(found.values())[:k]
+    return list(found.values())
 
 
-def _departures(model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int]) -> Iterator[Table]:
-    """Tables that forbid what ``choice`` does with a large reduction: its fusion, its nest, its first loop."""
-    structure = model.structure
-    work = {
-        c: math.prod(sizes[axis] for axis in structure.loops(state.root))
-        for c, state in model.schedule(choice).states.items()
-        if structure.reduced(state.root)
+def _departures(model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
+    """Tables that forbid what ``choice`` does with large reductions: with one of them, then with all at once."""
+    structure, schedule = model.structure, model.schedule(choice)
+    reductions = {c: state for c, state in schedule.states.items() if structure.reduced(state.root)}
+    work = {c: math.prod(sizes[axis] for axis in structure.loops(s.root)) for c, s in reductions.items()}
+    large = [c for c in sorted(work, key=lambda c: (-work[c], c)) if work[c] * _LARGE >= max(work.values())]
+    forbidden = {
+        c: [_forbidding(structure.places[c], model.domains[c], alike(reductions[c])) for alike in _ALIKE_IN]
+        for c in large
     }
-    for c in sorted(work, key=lambda c: (-work[c], c)):
-        if work[c] * _LARGE < max(work.values()):
-            return
-        domain = model.domains[c]
-        chosen = model.schedule(choice).states[c]
-        for alike in (
-            [s is not None and s.fusion == chosen.fusion for s in domain],
-            [s is not None and s.nest == chosen.nest for s in domain],
-            [s is not None and s.nest[:1] == chosen.nest[:1] for s in domain],
-        ):
-            yield Table((structure.places[c],), np.where(np.array(alike), np.inf, 0.0)[:, None])
+    yield from ([table] for c in large for table in forbidden[c])
+    if len(large) > 1:
+        yield from ([forbidden[c][n] for c in large] for n in range(len(_ALIKE_IN)))
+
+
+_ALIKE_IN: tuple[Callable[[State], Callable[[State], bool]], ...] = (
+    lambda chosen: lambda state: state.fusion == chosen.fusion,
+    lambda chosen: lambda state: state.nest == chosen.nest,
+    lambda chosen: lambda state: state.nest[:1] == chosen.nest[:1],
+)
+"""What a departure may not share with a chosen state: its fusion, its nest, its outermost loop."""
+
+
+def _forbidding(variable: int, domain: Domain, alike: Callable[[State], bool]) -> Table:
+    return Table((variable,), np.array([[np.inf if s is not None and alike(s) else 0.0] for s in domain]))
 
 
 def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Sized:

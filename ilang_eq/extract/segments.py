@@ -72,7 +72,51 @@ def propose_in_segments(
     """
     limit, *smaller = limits
     sizes = [extents[dimension] for dimension in space.extents]
-    pieces = split(space, sizes, limit)
+    return _propose_pieces(split(space, sizes, limit), k, propose, tuple(smaller))
+
+
+def propose_between_products(
+    space: Space, extents: Mapping[tuple[int, int], int], k: int, propose: Propose
+) -> list[Candidate]:
+    """The best schedules of ``space`` cut before its sums of products, cheapest first; none if there is nothing to cut.
+
+    What a product reads is put in memory where it is no larger than the arguments: then each product can run in the
+    loops that suit it best, where fusion would dictate those of another.
+    """
+    sizes = [extents[dimension] for dimension in space.extents]
+    cuts = _product_cuts(space, sizes)
+    if not cuts:
+        return []
+    return _propose_pieces(_between(_own_and_copies(space), sizes, cuts), k, propose, LIMITS[1:])
+
+
+def _product_cuts(space: Space, sizes: Sequence[int]) -> set[ClassId]:
+    own = _own(space)
+
+    def size(c: ClassId) -> int:
+        return math.prod(sizes[a] for a in own.classes[c].axes)
+
+    first = {c: eclass.nodes[0] for c, eclass in own.classes.items() if eclass.nodes}
+    read = max((size(c) for c, node in first.items() if isinstance(node, Read)), default=0)
+    factors = {
+        factor
+        for node in first.values()
+        if isinstance(node, Reduce) and node.op == "add" and isinstance(product := first.get(node.operand), Apply)
+        for factor in (product.operands if product.op == "mul" else ())
+    }
+    roots = {of for of, _ in space.outputs}
+    return {c for c in factors if is_computed(own.classes[c]) and c not in roots and size(c) <= read}
+
+
+def _between(space: Space, sizes: Sequence[int], cuts: set[ClassId]) -> list[Segment]:
+    """The pieces that ``cuts`` leave, producers first."""
+    roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
+    below = [_segment(space, sizes, [c], cuts - {c}, c) for c in sorted(cuts)]
+    return [*below, _segment(space, sizes, roots, cuts, None)]
+
+
+def _propose_pieces(pieces: Sequence[Segment], k: int, propose: Propose, smaller: tuple[int, ...]) -> list[Candidate]:
+    """The best schedules of all ``pieces``; a piece too wide for elimination is cut by the limits ``smaller``."""
     known: list[tuple[Segment, list[Candidate]]] = []
     found: list[list[Candidate]] = []
     for piece in pieces:
@@ -81,8 +125,7 @@ def propose_in_segments(
         if candidates is None:
             candidates = _searched(piece, propose)
             if candidates is None:
-                rest = tuple(smaller)
-                candidates = propose_in_segments(piece.space, piece.extents, k, propose, rest) if rest else []
+                candidates = propose_in_segments(piece.space, piece.extents, k, propose, smaller) if smaller else []
             known.append((piece, candidates))
         if not candidates:
             return []
@@ -136,8 +179,7 @@ def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:
             break
         cuts.add(cut)
         space = _without_bypass(space, cut)
-    below = [_segment(space, sizes, [c], cuts - {c}, c) for c in sorted(cuts)]
-    return [*below, _segment(space, sizes, roots, cuts, None)]
+    return _between(space, sizes, cuts)
 
 
 def _best_cut(
@@ -186,6 +228,21 @@ def _without_bypass(space: Space, cut: ClassId) -> Space:
 def _own(space: Space) -> Space:
     """Only what the component itself says: the first node of every class."""
     return _restricted(space, lambda _, node: node == 0)
+
+
+def _own_and_copies(space: Space) -> Space:
+    """What the component itself says, and the same with arguments packed."""
+
+    def copies(c: ClassId) -> bool:
+        nodes = space.classes[c].nodes
+        return is_computed(space.classes[c]) and all(isinstance(n, Apply) and _copies_argument(space, n) for n in nodes)
+
+    def keep(c: ClassId, n: int) -> bool:
+        mine = [x for x in operands(space.classes[c].nodes[n]) if not copies(x)]
+        own = [x for x in operands(space.classes[c].nodes[0]) if is_computed(space.classes[x])]
+        return n == 0 or {x for x in mine if is_computed(space.classes[x])} <= set(own)
+
+    return _restricted(space, keep)
 
 
 def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:

@@ -42,6 +42,11 @@ def test_memory_bound_kernels_take_as_long_as_a_copy() -> None:
         assert seconds == pytest.approx(2 * 4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.15)
 
 
+def test_a_sum_of_everything_is_memory_bound() -> None:
+    seconds = terms(i("+i~."), [(2**28,)])["all"]
+    assert seconds == pytest.approx(4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.3)
+
+
 def test_larger_tiles_make_a_product_faster_and_near_the_peak() -> None:
     small, large = (terms(matmul(tile, 16), SQUARE)["all"] for tile in (32, 128))
     least = 4096**3 / (H200.fma * H200.sms * H200.clock_ghz * 1e9)

@@ -121,7 +121,7 @@ def test_every_candidate_lowers_and_computes_the_right_values(
 def test_candidates_are_different_plans_cheapest_first() -> None:
     for make, sizes in ((spaces.attention, "attention"), (spaces.softmax, "wide")):
         found = best(make, sizes)
-        assert len(found) > 3
+        assert len(found) > 2
         assert len({c.graph for c in found}) == len(found)
         assert [c.cost for c in found] == sorted(c.cost for c in found)
         assert len({str(summarise(lower(c.graph))) for c in found}) > 2
