@@ -51,7 +51,7 @@ class _Leaf:
 
 def _shares_out(loop: For) -> bool:
     """Whether there may be something for several threads in a loop over elements."""
-    return loop.step == 1 and loop.limit != 1
+    return part_of(loop) is not None and loop.limit != 1
 
 
 def directions(body: Sequence[Statement], in_memory: frozenset[str]) -> Directions:

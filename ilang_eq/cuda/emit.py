@@ -15,6 +15,7 @@ from ilang_eq.cuda.barriers import with_barriers
 from ilang_eq.cuda.binding import bind
 from ilang_eq.cuda.math import functions
 from ilang_eq.cuda.nodes import Block, Combine, Launch, Node, Part, Sweep, part_of
+from ilang_eq.cuda.phases import in_phases
 from ilang_eq.cuda.regions import outliving, regions
 from ilang_eq.cuda.statements import Statements, Used, indented
 from ilang_eq.cuda.storage import Home, homes, within_warp
@@ -71,6 +72,10 @@ class Module:
 
 def bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
     """Every launch of ``program``, with the homes of its buffers."""
+    return _bound(in_phases(program))
+
+
+def _bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
     kept = outliving(program)
     found: list[tuple[Launch, dict[str, Home]]] = []
     for kernel in program.kernels:
@@ -83,7 +88,8 @@ def bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
 
 def emit(program: Program) -> Module:
     """The CUDA C of ``program``."""
-    launches = bound(program)
+    program = in_phases(program)
+    launches = _bound(program)
     kernels: list[str] = []
     entries: list[Entry] = []
     needed: set[str] = set()

@@ -26,11 +26,13 @@ class Part:
     extent: Extent
     limit: int | None
     outer: tuple[str, ...]
+    step: int = 1
 
 
 def part_of(loop: For) -> Part | None:
-    """The part of an axis that ``loop`` runs over element by element; None for a loop over tiles."""
-    return Part(loop.extent, loop.limit, loop.outer) if loop.step == 1 else None
+    """The part of an axis that threads may share out: element by element, or all tiles that nothing is inside of."""
+    alone = loop.limit is None and not any(isinstance(s, For) for s in loop.body)
+    return Part(loop.extent, loop.limit, loop.outer, loop.step) if loop.step == 1 or alone else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,16 @@ from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Dim, Leaf, Node, Part, S
 from ilang_eq.cuda.storage import within_warp
 from ilang_eq.cuda.text import THREAD, Places
 from ilang_eq.lower.addresses import extent_name
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
 
 UNROLLED = 256
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
+
+
+IN_FLIGHT = 8
+"""Trips of a shared-out loop that are unrolled, so that their loads are under way together."""
 
 
 @dataclass(slots=True)
@@ -220,8 +224,10 @@ class Statements:
         if loop.limit is None:
             even = tuple(o for o in loop.outer if o not in at.uneven)
             body = self._inside(node, inside, [_Test(v, f"{v} < {_end(loop, False, loop.outer)}")])
-            position = f"const long long {v} = {v}_first + {THREAD[dim]};"
-            head = f"for (long long {v}_first = 0; {v}_first < {_end(loop, False, even)}; {v}_first += {threads}) {{"
+            thread = THREAD[dim] if loop.step == 1 else f"{THREAD[dim]} * {loop.step}"
+            position = f"const long long {v} = {v}_first + {thread};"
+            stride = threads * loop.step
+            head = f"for (long long {v}_first = 0; {v}_first < {_end(loop, False, even)}; {v}_first += {stride}) {{"
             return [head, *indented([position, *body]), "}"]
         trips = -(-loop.limit // threads)
         room = f"{v} < {loop.limit}" if loop.limit % threads else None
@@ -232,7 +238,19 @@ class Statements:
             return ["{", *indented([f"const int {v} = {THREAD[dim]};", *body]), "}"]
         position = f"const int {v} = {v}_trip * {threads} + {THREAD[dim]};"
         head = f"for (int {v}_trip = 0; {v}_trip < {trips}; {v}_trip++) {{"
-        return ["#pragma unroll", head, *indented([position, *body]), "}"]
+        return [self._unroll_dealt(node, trips), head, *indented([position, *body]), "}"]
+
+    def _unroll_dealt(self, node: Sweep, trips: int) -> str:
+        """In full where the loop's own positions are in registers or few, else some loads at a time."""
+        homes = self.places.homes
+        owned = any(
+            dim is not None and node.source.variable in index.variables
+            for leaf in _leaves(node.body)
+            for place in _touched(leaf)
+            if homes[place.buffer].where == "registers"
+            for index, dim in zip(place.indices, homes[place.buffer].owned, strict=True)
+        )
+        return "#pragma unroll" if owned or trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
 
     def _inside(self, node: Sweep, at: _At, tests: list[_Test]) -> list[str]:
         """The body of a loop under ``tests``: around all of it if all in it needs them and no thread waits inside."""
@@ -264,8 +282,7 @@ class Statements:
         """Whether the loop's variable picks a register of an array."""
         homes, v = self.places.homes, node.source.variable
         for leaf in _leaves(node.body):
-            value = (leaf.share,) if isinstance(leaf, Combine) else tuple(loads(leaf.value))
-            for place in (leaf.target, *value):
+            for place in _touched(leaf):
                 home = homes[place.buffer]
                 pairs = zip(place.indices, home.owned, strict=True) if home.where == "registers" else ()
                 if any(v in index.variables and dim is None for index, dim in pairs):
@@ -279,6 +296,10 @@ def _append(lines: list[str], more: list[str]) -> None:
         lines[-1] = f"float {more[0]}"
     else:
         lines += more
+
+
+def _touched(leaf: Leaf) -> tuple[Load, ...]:
+    return (leaf.target, *((leaf.share,) if isinstance(leaf, Combine) else loads(leaf.value)))
 
 
 def _leaves(nodes: Sequence[Node]) -> list[Leaf]:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ilang_eq import Component
+from ilang_eq import Component, i
 from ilang_eq.cuda.emit import emit
+from ilang_eq.cuda.phases import CHUNK
 from ilang_eq.lower.ir import Program
 from tests.c import programs
 from tests.c.programs import apply, at
@@ -204,3 +205,15 @@ def test_names_are_those_of_the_text() -> None:
     source = emit(program(NAMED["attention"])).source
     for expression in re.findall(r'i\("(.*?)"\)', str(NAMED["attention"])):
         assert expression.replace(" ", "") in source.replace(" ", "")
+
+
+def test_a_reduction_over_everything_in_two_launches() -> None:
+    components = {"sum": i("+i~."), "largest": i(">ij~."), "squares": i("i*i~i|i:16|ii'") >> i("+i~.|i:16|ii'0")}
+    emulated = Emulated([program(component) for component in components.values()])
+    x = np.random.default_rng(2).standard_normal(2 * CHUNK + 100, dtype=np.float32)
+    for number, (name, arrays) in enumerate({"sum": [x], "largest": [x.reshape(-1, 4)], "squares": [x, x]}.items()):
+        assert len(emulated.modules[number].entries) == 2, name
+        (got,) = emulated.run(number, arrays)
+        np.testing.assert_allclose(got, components[name].interpret(*arrays), rtol=1e-5, err_msg=name)
+        (empty,) = emulated.run(number, [array[:0] for array in arrays])
+        assert empty == (-np.inf if name == "largest" else 0.0)

@@ -21,8 +21,47 @@ __device__ __forceinline__ float add_across_x_of_256x1(float share, float *excha
     return share;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_add0(
+extern "C" __global__ void __launch_bounds__(256) ilang_add0_parts(
     const float *__restrict__ in0,
+    float *__restrict__ out0_parts1,
+    long long in0_0)
+{
+    const int tx = threadIdx.x;
+    __shared__ float exchange[256];
+    const long long tasks_i_chunk = ceil_div(in0_0, 16384);
+    for (long long task = blockIdx.x; task < tasks_i_chunk; task += gridDim.x) {
+        const long long i_chunk = task * 16384;
+        if (in0_0 - i_chunk >= 16384) {
+            float out0_parts1_sum = 0.0f;
+            float out0_parts1_sum_share = 0.0f;
+            #pragma unroll 8
+            for (int i_trip = 0; i_trip < 64; i_trip++) {
+                const int i = i_trip * 256 + tx;
+                out0_parts1_sum_share += in0[i_chunk + i];
+            }
+            out0_parts1_sum_share = add_across_x_of_256x1(out0_parts1_sum_share, exchange);
+            out0_parts1_sum += out0_parts1_sum_share;
+            if (tx == 0)
+                out0_parts1[i_chunk / 16384] = out0_parts1_sum;
+        } else {
+            float out0_parts1_sum = 0.0f;
+            float out0_parts1_sum_share = 0.0f;
+            #pragma unroll 8
+            for (int i_trip = 0; i_trip < 64; i_trip++) {
+                const int i = i_trip * 256 + tx;
+                if (i < least(16384, in0_0 - i_chunk))
+                    out0_parts1_sum_share += in0[i_chunk + i];
+            }
+            out0_parts1_sum_share = add_across_x_of_256x1(out0_parts1_sum_share, exchange);
+            out0_parts1_sum += out0_parts1_sum_share;
+            if (tx == 0)
+                out0_parts1[i_chunk / 16384] = out0_parts1_sum;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ilang_add0(
+    float *__restrict__ out0_parts1,
     float *__restrict__ out0,
     long long in0_0)
 {
@@ -31,10 +70,10 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add0(
     // +i~.
     float out0_sum = 0.0f;
     float out0_sum_share = 0.0f;
-    for (long long i_first = 0; i_first < in0_0; i_first += 256) {
-        const long long i = i_first + tx;
-        if (i < in0_0)
-            out0_sum_share += in0[i];
+    for (long long i_chunk_first = 0; i_chunk_first < in0_0; i_chunk_first += 4194304) {
+        const long long i_chunk = i_chunk_first + tx * 16384;
+        if (i_chunk < in0_0)
+            out0_sum_share += out0_parts1[i_chunk / 16384];
     }
     out0_sum_share = add_across_x_of_256x1(out0_sum_share, exchange);
     out0_sum += out0_sum_share;
