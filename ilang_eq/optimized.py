@@ -95,7 +95,7 @@ class Optimized:
 
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
-        """All that were judged, cheapest first, but of the first few that cost alike the one with the fewest kernels."""
+        """All that were judged, cheapest first; of the first few that cost alike, that with the fewest kernels."""
         return (self.best, *self.find_others())
 
     @property
