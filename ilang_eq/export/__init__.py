@@ -11,7 +11,7 @@ from ilang_eq.export.example import example
 from ilang_eq.export.folder import write_files
 from ilang_eq.export.interface import checked_name
 from ilang_eq.export.manifest import manifest
-from ilang_eq.export.model import Model, model_library, prepared, weights_bytes
+from ilang_eq.export.model import Model, model_library, parameters, prepared, weights_bytes
 from ilang_eq.export.model import described as described_model
 from ilang_eq.export.program import Library, described, program_library
 from ilang_eq.export.source import header
@@ -85,7 +85,7 @@ def export_model(
         OptionError: a name that is none in C; files that exist; a directory that cannot be written; nothing to compute.
     """
     ready = prepared(model)
-    library = model_library(ready, checked_name(name), [])
+    library = model_library(ready, checked_name(name), parameters(ready, name))
     extra = {f"{name}.weights": weights_bytes(ready)} if ready.weights else {}
     write_library(library, Path(directory), overwrite, described_model(ready), {}, provenance or {}, extra)
     return Path(directory)

@@ -180,6 +180,13 @@ def _runs(model: Model) -> list[Step]:
     return [step for step in model.steps if isinstance(step, Step)]
 
 
+def parameters(model: Model, name: str) -> list[str]:
+    """What each parameter of the library is, a line each."""
+    lines = [f"in{k} is {given}." for k, given in enumerate(model.inputs)]
+    lines += [f"{WEIGHTS} is the contents of {name}.weights, little-endian float32."] if model.weights else []
+    return lines + [f"out{k} is {made}." for k, (made, _) in enumerate(model.outputs)]
+
+
 def described(model: Model) -> dict[str, object]:
     """What the manifest says of ``model`` beside its interface."""
     layout = weights_layout(model)

@@ -1,7 +1,7 @@
 """Where in one workspace arrays lie that are not all alive at the same time.
 
-Greedy by size (Pisarchyk and Lee, arXiv 2001.03288, section 5.2): the largest array first, each into the smallest gap
-that it fits among those alive with it.
+Greedy by size (Pisarchyk and Lee, arXiv 2001.03288): the largest array first, each into the smallest gap that it fits
+among those alive with it.
 """
 
 from __future__ import annotations

@@ -71,6 +71,9 @@ def test_layers(tmp_path: Path) -> None:
     export_model(model, tmp_path, name="mlp")
     for threads in (1, 3):
         np.testing.assert_array_equal(called(tmp_path, "mlp", [x], threads), evaluated(model, [x]))
+    assert "// in0 is v0. weights is the contents of mlp.weights" in (tmp_path / "mlp.h").read_text().replace(
+        "\n// ", " "
+    )
     source = (tmp_path / "mlp.c").read_text()
     assert source.count("static int p") == 2, "equal programs are written once"
 
