@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ilang_eq.tracing.extents import Extent, product
 from ilang_eq.tracing.nodes import Node, Ref, Type
 from ilang_eq.tracing.partition import Partition
+from ilang_eq.tracing.prepare import CAUSAL_BIAS, TRANSPOSED
 from ilang_eq.tracing.table import CONTRACTIONS
 
 _MOVES = """
@@ -80,6 +81,8 @@ def coverage(partition: Partition) -> Coverage:
     rows: dict[tuple[str, str, str], tuple[int, int]] = {}
     for name, reason in found.left.items():
         node = found.values.nodes[name]
+        if node.op in (CAUSAL_BIAS, TRANSPOSED):
+            continue
         key = node.op, node.line, reason
         calls, operations = rows.get(key, (0, 0))
         rows[key] = calls + 1, operations + _operations(node, found.values.types).value(sizes)

@@ -19,8 +19,8 @@ from ilang_eq.tracing.steps import RegionCall, Values, function_of, resolved, to
 class Runner:
     """A partitioned program, ready to run.
 
-    What depends on constants alone is computed at the first call and kept. Kernels are found at the first call for
-    each bucket of extents.
+    What depends on parameters and constants alone is computed at the first call and kept. Kernels are found at the
+    first call for each bucket of extents.
 
     ``steps`` is what each call does.
 
@@ -36,12 +36,13 @@ class Runner:
         self.tensors = tensors
         self.kernels = kernels
         self.inputs = tuple(a for a in self.program.arguments if a.kind == "input")
-        constants = {a.name for a in self.program.arguments if a.kind == "constant"}
         held = {a.name for a in self.program.arguments if a.kind != "input"}
-        steps, folded = _steps(partition, constants, held, kernels)
+        steps, folded = _steps(partition, held, kernels)
         self._folding = tuple(step for step in steps if step.name in folded)
         self.steps = released([step for step in steps if step.name not in folded], self.program.outputs)
-        self._folded: Values | None = None
+        self._needed = {name for step in self.steps for name in step.reads} | set(references(self.program.outputs))
+        self._sources = sorted({name for step in self._folding for name in step.reads} & held)
+        self._folded: tuple[list[tuple[int, int]], Values] | None = None
         self._buckets: set[tuple[int, ...]] = set()
         self._memory = Memory()
 
@@ -55,7 +56,7 @@ class Runner:
         with torch.no_grad():
             self.solve(inputs)
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
-            values: Values = {**self.tensors, **(parameters or {}), **self.folded(), **given}
+            values: Values = {**self.tensors, **(parameters or {}), **self.folded(parameters), **given}
             kept: dict[str, torch.Tensor] = {}
             for step in self.steps:
                 if step.kept and isinstance(step.run, RegionCall):
@@ -83,29 +84,29 @@ class Runner:
             self._memory.clear()
             self._buckets.add(key)
 
-    def folded(self) -> Values:
-        """What depends on constants alone, by name."""
-        if self._folded is None:
-            values: Values = dict(self.tensors)
+    def folded(self, parameters: Mapping[str, torch.Tensor] | None = None) -> Values:
+        """What depends on parameters and constants alone, by name; computed again if a parameter has changed."""
+        values: Values = {**self.tensors, **(parameters or {})}
+        versions = [(values[name].data_ptr(), values[name]._version) for name in self._sources]
+        if self._folded is None or self._folded[0] != versions:
             for step in self._folding:
                 values[step.name] = step.run(values)
-            self._folded = {step.name: values[step.name] for step in self._folding}
-        return self._folded
+            made = {step.name: values[step.name] for step in self._folding if step.name in self._needed}
+            self._folded = versions, made
+        return self._folded[1]
 
 
-def _steps(
-    partition: Partition, constants: set[str], held: set[str], kernels: Kernels
-) -> tuple[list[Step], frozenset[str]]:
-    """What has to be done, in order, and which of it depends on constants alone."""
+def _steps(partition: Partition, held: set[str], kernels: Kernels) -> tuple[list[Step], frozenset[str]]:
+    """What has to be done, in order, and which of it depends on parameters and constants alone."""
     found = partition.support
     regions = {region.members[-1]: region for region in partition.regions}
     results = {region.name for region in partition.regions}
-    fixed = set(constants)
+    fixed = set(held)
     steps: list[Step] = []
     for node in found.program.nodes:
         if node.name in regions:
             region = regions[node.name]
-            run = RegionCall(region, found.values.types, held | fixed, kernels)
+            run = RegionCall(region, found.values.types, frozenset(fixed), kernels)
             steps.append(Step(region.name, region.inputs, run))
         elif node.name not in found.computed and node.name not in results:
             steps.append(Step(node.name, node.reads, torch_call(node)))

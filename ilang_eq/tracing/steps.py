@@ -15,7 +15,7 @@ from ilang_eq.tracing.capture import SYMBOLIC
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels
 from ilang_eq.tracing.nodes import Node, Ref, Special, Type, Value
-from ilang_eq.tracing.prepare import CAUSAL_BIAS
+from ilang_eq.tracing.prepare import CAUSAL_BIAS, TRANSPOSED
 from ilang_eq.tracing.region import Region
 
 Values: TypeAlias = dict[str, Any]
@@ -37,8 +37,8 @@ def causal_bias(queries: int | torch.Tensor, keys: int | torch.Tensor) -> torch.
 
 def function_of(op: str) -> Callable[..., Any]:
     """What PyTorch runs for an op of a node list. Raises TraceError for one there is not."""
-    if op == CAUSAL_BIAS:
-        return causal_bias
+    if op in _OURS:
+        return _OURS[op]
     if op in SYMBOLIC:
         return SYMBOLIC[op]
     # what a region makes is contiguous; PyTorch's own result may have had the strides that a view needs
@@ -50,6 +50,11 @@ def function_of(op: str) -> Callable[..., Any]:
         raise TraceError(f"there is no op {op!r}", expected="aten.name.overload", legal=tuple(SYMBOLIC))
     return getattr(packet, overload)
 
+
+_OURS: Mapping[str, Callable[..., Any]] = {
+    CAUSAL_BIAS: causal_bias,
+    TRANSPOSED: lambda matrix: matrix.detach().t().contiguous(),
+}
 
 _RELAXED = {"aten.view.default": "aten.reshape.default", "aten._unsafe_view.default": "aten.reshape.default"}
 

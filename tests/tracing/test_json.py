@@ -54,7 +54,7 @@ def test_there_and_back() -> None:
 def test_a_node_list_of_another_front_end() -> None:
     weight = torch.randn(2, 4)
     traced = from_json(json.dumps(LAYER), {"weight": weight})
-    assert [str(r.component) for r in traced.regions] == ['i("ij*kj~ikj") >> i("+ikj~ik")']
+    assert [str(r.component) for r in traced.regions] == ['i("ij*jk~ikj") >> i("+ikj~ik")']
     for n in (3, 5):
         x = torch.randn(n, 4)
         torch.testing.assert_close(traced(x)[0], x @ weight.T)

@@ -135,6 +135,16 @@ def test_constants_are_computed_once() -> None:
     assert len(calls) == 1
 
 
+def test_weights_are_transposed_ahead_of_products() -> None:
+    layer = torch.nn.Linear(3, 2)
+    for run in (layer, lambda x: torch.mm(x, layer.weight.t()) + layer.bias):
+        traced = interpreted(run, torch.randn(4, 3))
+        assert "ij*jk" in str(traced.regions[0].component)
+        assert not traced.coverage.rows
+        x = torch.randn(4, 3)
+        torch.testing.assert_close(traced(x), layer(x).detach())
+
+
 def test_noise_is_drawn_at_every_call() -> None:
     traced = interpreted(lambda x: x + torch.rand(4), torch.randn(4))
     x = torch.zeros(4)
