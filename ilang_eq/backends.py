@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.cuda import device
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
@@ -20,13 +24,34 @@ Kernel: TypeAlias = CKernel | CudaKernel
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A backend: ``make`` gets a program and the threads to use (None for all; a device uses what it has)."""
+    """A backend.
+
+    Args:
+        name: what users call it.
+        make: a kernel of a program, for so many threads (None for all; a device uses what it has).
+        place: NumPy arrays as the kernel takes them: on the device.
+        seconds: how long a call of it takes.
+    """
 
     name: str
     make: Callable[[Program, int | None], Kernel]
+    place: Callable[[Sequence[np.ndarray]], list[Any]]
+    seconds: Callable[[Callable[[], object]], float]
 
 
-TARGETS = {target.name: target for target in (Target("c", CKernel), Target("cuda", CudaKernel))}
+def _seconds(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("c", CKernel, list, _seconds),
+        Target("cuda", CudaKernel, device.place, device.seconds),
+    )
+}
 
 
 def compile_component(component: Component, target: str = "c", threads: int | None = None) -> Kernel:

@@ -6,10 +6,12 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ilang_eq.backends import Kernel
+from ilang_eq.backends import TARGETS, Kernel
 from ilang_eq.errors import BuildError
 from ilang_eq.optimized import Schedule
 
@@ -20,6 +22,7 @@ ROUNDS = 7
 def measured(
     schedules: Sequence[Schedule],
     extents: Mapping[tuple[int, int], int],
+    target: str,
     threads: int,
     budget_s: float | None,
     seed: int,
@@ -27,16 +30,17 @@ def measured(
     """``schedules`` with the first few timed, the fastest first; the others follow in their old order.
 
     A kernel that does not build counts as infinitely slow. Stops early, with what it has, when ``budget_s`` is spent.
+
+    Raises:
+        DeviceError: a target whose device is missing or full.
     """
     deadline = time.perf_counter() + (budget_s or float("inf"))
-    arrays = random_inputs(extents, schedules[0].component.inputs, seed)
+    arrays = TARGETS[target].place(random_inputs(extents, schedules[0].component.inputs, seed))
     times: dict[int, list[float]] = {n: [] for n in range(min(CONTENDERS, len(schedules)))}
-    kernels = {n: kernel for n in times if (kernel := _warm(schedules[n], arrays, threads)) is not None}
+    kernels = {n: kernel for n in times if (kernel := _warm(schedules[n], arrays, target, threads)) is not None}
     for _ in range(ROUNDS):
         for n, kernel in kernels.items():
-            started = time.perf_counter()
-            kernel(*arrays)
-            times[n].append(time.perf_counter() - started)
+            times[n].append(TARGETS[target].seconds(partial(kernel, *arrays)))
         if time.perf_counter() > deadline:
             break
     timed = [
@@ -55,10 +59,10 @@ def random_inputs(extents: Mapping[tuple[int, int], int], inputs: int, seed: int
     return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
 
 
-def _warm(schedule: Schedule, arrays: Sequence[np.ndarray], threads: int) -> Kernel | None:
+def _warm(schedule: Schedule, arrays: Sequence[Any], target: str, threads: int) -> Kernel | None:
     """The schedule's kernel, built and run once; None where it cannot be built."""
     try:
-        kernel = schedule.compile(threads=threads)
+        kernel = schedule.compile(target, threads)
         kernel(*arrays)
     except BuildError:
         return None

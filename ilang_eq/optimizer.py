@@ -230,7 +230,7 @@ def _timed(request: Request, found: Found, started: float) -> Found:
 
     left = None if request.budget_s is None else max(request.budget_s - (time.perf_counter() - started), 1e-3)
     timing = time.perf_counter()
-    schedules = measured(found.schedules, request.extents, request.threads, left, request.seed)
+    schedules = measured(found.schedules, request.extents, request.target, request.threads, left, request.seed)
     seconds = {**found.report.seconds, "measure": time.perf_counter() - timing}
     return Found(tuple(schedules), replace(found.report, seconds=seconds))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ilang_eq.errors import ArrayError, DeviceError
 
@@ -124,6 +126,26 @@ def floats(count: int) -> Any:
     except module.cuda.memory.OutOfMemoryError as error:
         message = f"no device memory for {_FLOAT * count} bytes of intermediate results: {error}"
         raise DeviceError(message, expected="smaller arrays, or a schedule that keeps less") from None
+
+
+def place(arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Copies of NumPy arrays on the current device. Raises DeviceError."""
+    module = cupy()
+    try:
+        return [module.asarray(array) for array in arrays]
+    except module.cuda.memory.OutOfMemoryError as error:
+        raise DeviceError(f"no device memory for the inputs: {error}") from None
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long ``call`` keeps the device busy, by its events. Waits for it."""
+    events = cupy().cuda
+    before, after = events.Event(), events.Event()
+    before.record()
+    call()
+    after.record()
+    after.synchronize()
+    return events.get_elapsed_time(before, after) * 1e-3
 
 
 def stream_of(view: View) -> Any:

@@ -72,10 +72,17 @@ class Fake:
             Device=self._device,
             alloc=self._alloc,
             get_current_stream=lambda: self._stream(7),
+            Event=lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
+            get_elapsed_time=lambda before, after: float(len(self.launched)),
             ExternalStream=self._stream,
         )
         return SimpleNamespace(
-            ndarray=ndarray, cuda=cuda, empty=self._empty, RawModule=self._load, from_dlpack=self._from_dlpack
+            ndarray=ndarray,
+            cuda=cuda,
+            empty=self._empty,
+            RawModule=self._load,
+            from_dlpack=self._from_dlpack,
+            asarray=ndarray,
         )
 
     def _count(self) -> int:

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ilang_eq import i
+from ilang_eq import i, optimize
 from ilang_eq.cuda import device
+from ilang_eq.cuda.emit import emit
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import ArrayError, DeviceError
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 from tests.c import programs
 from tests.cuda.fake_cupy import Fake, ndarray
 from tests.cuda.schedules import SOFTMAX, matmul, program
@@ -136,6 +139,13 @@ def test_a_driver_that_does_not_load_the_kernel(fake: Fake) -> None:
     fake.broken_driver = True
     with pytest.raises(DeviceError, match="NO_BINARY_FOR_GPU"):
         CudaKernel(program(i("i+1.0~i")))(floats(3))
+
+
+def test_measuring_times_the_kernels_on_the_device(fake: Fake) -> None:
+    best = optimize(i("ij*ij~ij") >> i("+ij~i"), [(64, 48)] * 2, target="cuda", effort="measure", database=False)
+    timed = [schedule for schedule in best.candidates(10) if schedule.measured is not None]
+    assert 1 <= len(timed) <= 4
+    assert {name for name, *_ in fake.launched} >= {entry.name for entry in emit(lower(wire(best.component))).entries}
 
 
 def test_the_source_needs_nothing() -> None:
