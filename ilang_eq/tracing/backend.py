@@ -9,7 +9,7 @@ every optimisation, with the reason.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._guards import CompileContext, TracingContext
 from torch.fx import GraphModule
 
+from ilang_eq.errors import OptionError
 from ilang_eq.tracing.capture import from_graph
 from ilang_eq.tracing.coverage import coverage
 from ilang_eq.tracing.kernels import Kernels
@@ -37,8 +38,20 @@ _SEEN: dict[int, tuple[Argument, ...]] = {}
 """The arguments of the last graph of each frame that PyTorch compiled, to say what changed."""
 
 
-def ilang_eq(module: GraphModule, example_inputs: Sequence[Any], *, threads: int | None = None) -> Callable[..., Any]:
-    """Compile one graph. ``threads``: how many a kernel may use, through ``options={"threads": n}``; None for all."""
+def ilang_eq(
+    module: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Compile one graph.
+
+    Args:
+        module: what Dynamo captured.
+        example_inputs: its inputs, parameters too.
+        options: as ``torch.compile`` takes them: "threads", how many a kernel may use; all cores if it is missing.
+
+    Raises:
+        OptionError: another option.
+    """
+    threads = _threads(options or {})
     if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs):
         LOG.warning("a graph runs eagerly: gradients are recorded; call the model inside torch.no_grad()")
         return module.forward
@@ -48,6 +61,13 @@ def ilang_eq(module: GraphModule, example_inputs: Sequence[Any], *, threads: int
 
     table = {op: how for op, how in core_aten_decompositions().items() if str(op) not in COMPUTED}
     return aot_autograd(fw_compiler=compile_calls, decompositions=table)(module, example_inputs)
+
+
+def _threads(options: Mapping[str, Any]) -> int | None:
+    unknown = options.keys() - {"threads"}
+    if unknown:
+        raise OptionError(f"no option {min(unknown)!r}", legal=("threads",))
+    return options.get("threads")
 
 
 def _parameters() -> Collection[int]:

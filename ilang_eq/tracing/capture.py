@@ -15,7 +15,7 @@ from torch.fx import Node as FxNode
 from torch.utils import _pytree as pytree
 
 from ilang_eq.errors import TraceError
-from ilang_eq.tracing.extents import extent_of
+from ilang_eq.tracing.extents import Extent, extent_of, solve
 from ilang_eq.tracing.nodes import Argument, ArgumentKind, Node, NodeList, Ref, Special, Type, Value, checked
 
 KEPT = (
@@ -170,19 +170,12 @@ def _size(size: Any) -> int | str:
 
 def _sizes(module: GraphModule) -> dict[str, int]:
     """What the symbols in shapes were in the example."""
-    sizes: dict[str, int] = {}
+    pairs: list[tuple[Extent, int]] = []
     for node in module.graph.nodes:
         value = node.meta.get("val")
         shape: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
-        for size in shape:
-            if isinstance(size, int):
-                continue
-            extent = extent_of(str(size.node.expr))
-            if extent.number == 1 and len(extent.symbols) == 1:
-                sizes[extent.symbols[0]] = int(size.node.hint)
-            for symbol in size.node.expr.free_symbols:
-                sizes.setdefault(str(symbol), int(size.node.shape_env.guarding_hint_or_throw(symbol)))
-    return sizes
+        pairs += [(extent_of(str(size.node.expr)), int(size.node.hint)) for size in shape if not isinstance(size, int)]
+    return solve(pairs)
 
 
 def _line(node: FxNode) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import tomllib
 from collections.abc import Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -66,10 +65,16 @@ def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
 
 def test_threads_are_an_option(monkeypatch: pytest.MonkeyPatch, kernels: Interpreting) -> None:
     monkeypatch.setattr(backend, "_KERNELS", {3: kernels})
-    compiled = torch.compile(lambda x: x * 2, backend=partial(backend.ilang_eq, threads=3))
+    compiled = torch.compile(lambda x: x * 2, backend=backend.ilang_eq, options={"threads": 3})
     with torch.no_grad():
         compiled(torch.randn(3))
     assert kernels.asked
+
+
+def test_other_options_are_refused(kernels: Interpreting) -> None:
+    compiled = torch.compile(lambda x: x * 2, backend=backend.ilang_eq, options={"speed": "high"})
+    with pytest.raises(Exception, match="no option 'speed'"):
+        compiled(torch.randn(3))
 
 
 def test_the_entry_point_names_the_backend() -> None:
