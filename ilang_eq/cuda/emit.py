@@ -138,7 +138,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     if _exchanges(launch):
         opening.append(f"__shared__ float exchange[{block.threads}];")
     opening += [
-        f"float *const {home.buffer.name} = {home.buffer.name}_pieces + blockIdx.x * ({places.floats(home)});"
+        f"float *const {home.buffer.name} = {home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)});"
         for home in scratch
     ]
     name = f"ilang_{launch.name}"

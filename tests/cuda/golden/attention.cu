@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
     const int tx = threadIdx.x % 32;
     const int ty = threadIdx.x / 32;
     __shared__ float pow4[16][9];
-    float *const add6 = add6_pieces + blockIdx.x * (16 * in2_1);
+    float *const add6 = add6_pieces + (long long)blockIdx.x * (16 * in2_1);
     const long long tasks_i = ceil_div(in0_0, 16);
     for (long long task = blockIdx.x; task < tasks_i; task += gridDim.x) {
         const long long i = task * 16;

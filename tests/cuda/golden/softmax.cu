@@ -53,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
 {
     const int tx = threadIdx.x;
     __shared__ float exchange[256];
-    float *const sub1 = sub1_pieces + blockIdx.x * (1 * in0_1);
-    float *const pow2 = pow2_pieces + blockIdx.x * (1 * in0_1);
+    float *const sub1 = sub1_pieces + (long long)blockIdx.x * (1 * in0_1);
+    float *const pow2 = pow2_pieces + (long long)blockIdx.x * (1 * in0_1);
     const long long tasks_i = in0_0;
     for (long long task = blockIdx.x; task < tasks_i; task += gridDim.x) {
         const long long i = task;
