@@ -137,17 +137,16 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     opening += [places.declaration(home) for home in where.values() if home.where == "shared"]
     if _exchanges(launch):
         opening.append(f"__shared__ float exchange[{block.threads}];")
-    opening += [
-        f"float *const {home.buffer.name} = {home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)});"
-        for home in scratch
-    ]
+    for home in scratch:
+        pieces = f"{home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)})"
+        opening.append(f"float *const {home.buffer.name} = {pieces};")
     name = f"ilang_{launch.name}"
     head = f'extern "C" __global__ void __launch_bounds__({block.threads}) {name}('
     signature = [head, *("    " + p + "," for p in parameters[:-1]), f"    {parameters[-1]})"]
-    pieces = tuple(
+    own = tuple(
         Scratch(home.buffer.name, (*(block.along(dim) for dim in home.slots), *home.buffer.dims)) for home in scratch
     )
-    entry = Entry(name, launch.grid, block, tuple(home.buffer.name for home in memory), pieces, extents)
+    entry = Entry(name, launch.grid, block, tuple(home.buffer.name for home in memory), own, extents)
     return "\n".join([*signature, "{", *indented([*opening, *body]), "}"]), entry
 
 

@@ -40,7 +40,8 @@ class CudaKernel:
 
     CuPy arrays in, CuPy arrays out; torch CUDA tensors in, torch tensors out; others through DLPack. Any shapes will
     do, as long as they agree. A call queues its launches on the caller's current stream and returns: it neither
-    waits nor copies; after the first, one with ``out`` may be captured in a CUDA graph. Safe to call from several threads.
+    waits nor copies; after the first, one with ``out`` may be captured in a CUDA graph. Safe to call from several
+    threads.
 
     Args:
         program: what to compute.
