@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 import shutil
 
 import pytest
@@ -71,6 +72,14 @@ def test_error_bound(name: str) -> None:
     assert worst_ulp(value, reference, stride=STRIDE) <= bound
     near_one = worst_ulp(value, reference, stride=1, first=2**32 - 2**32 % STRIDE)
     assert near_one <= bound
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the flag is for x86-64")
+@pytest.mark.parametrize("name", ["exp", "ln", "log2", "10^x", "x^1.7"])
+def test_error_bound_without_fused_multiplication(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    value, reference, bound = UNARY[name]
+    monkeypatch.setenv("CC", "cc -mno-avx")
+    assert worst_ulp(value, reference, stride=4 * STRIDE) <= bound
 
 
 @pytest.mark.parametrize("second", SECONDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
 from typing import Any
 
 from ilang_eq.c.build import build
@@ -73,7 +72,6 @@ double worst(uint64_t first, uint64_t stride)
 """
 
 
-@lru_cache(maxsize=64)
 def _checker(value: Apply, reference: str, second: str) -> Any:
     used: set[str] = set()
     text = Printer(lambda load: load.buffer, used).text(value)
