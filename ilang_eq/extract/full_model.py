@@ -25,10 +25,9 @@ TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
-TRANSLATIONS = 1536
-"""Pages whose addresses a core knows: the second-level buffers of x86-64 and Arm cores of the last ten years."""
-WALK_NS = 20.0
-"""Finding the address of one more, in a virtual machine."""
+TRANSLATIONS = ((64, 2.0), (1536, 20.0))
+"""The page addresses that the two levels of a core's translation buffer hold, on x86-64 and Arm cores of the last ten
+years, and the nanoseconds it takes to find one more: in the second level, and in a virtual machine's page tables."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -118,7 +117,8 @@ def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: flo
         fetched = Traffic() if whole <= inner.bytes else region.fetched(Cache(inner))
         parts.append(_Part(outer.name, _transfer(fetched.bytes, share, outer) * _NS, overlap.shown(outer)))
         stall += fetched.apart / LINE * outer.latency / IN_FLIGHT * share * _NS
-    stall += region.fetched(TranslationBuffer(TRANSLATIONS)).bytes * WALK_NS * share * _NS
+    for entries, cost in TRANSLATIONS:
+        stall += region.fetched(TranslationBuffer(entries)).bytes * cost * share * _NS
     return _NestCost(tuple(parts), stall, machine.fork_join_us * _US if used > 1 else 0.0)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
 from ilang_eq.extract.footprint import PAGE
-from ilang_eq.extract.full_model import TRANSLATIONS, WALK_NS
+from ilang_eq.extract.full_model import TRANSLATIONS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
 from ilang_eq.rewrites.space import AxisId, Nest
@@ -298,11 +298,13 @@ class SizedRows:
             return np.zeros(self.shape)
         run = self.covered((along,))
         pages = self.covered(axes) / run
-        overflows = (pages > _SHARE * TRANSLATIONS)[:, site:]
-        place = overflows.sum(axis=1) + site
-        apart = self.at(2 * run <= self.extents[along], place)
-        found = self.at(pages * self.fetches(axes, site), place) * WALK_NS
-        return np.where(apart & (found > TRANSLATIONS * WALK_NS), found, 0.0)
+        total = np.zeros(self.shape)
+        for entries, cost in TRANSLATIONS:
+            overflows = (pages > _SHARE * entries)[:, site:]
+            place = overflows.sum(axis=1) + site
+            apart = self.at(2 * run <= self.extents[along], place)
+            total += np.where(apart & overflows[:, 0], self.at(pages * self.fetches(axes, site), place) * cost, 0.0)
+        return total
 
     def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.
