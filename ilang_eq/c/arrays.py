@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from ilang_eq.errors import ArrayError
 
 FLOAT32 = np.dtype(np.float32)
+ALIGNMENT = 64
+"""Of memory that is ours, in bytes: a cache line, and the widest vector."""
 Floats: TypeAlias = NDArray[np.float32]
 Array: TypeAlias = Any
 """A NumPy array, or a torch tensor, of float32. (torch is optional, also to the type checker.)"""
@@ -98,9 +101,23 @@ def as_readable(array: Floats) -> Floats:
 
 
 def contiguous(array: Any, what: str, rank: int | None) -> Array:
-    """``array`` itself if a kernel can read it in place, else a copy of its kind. Raises what ``as_floats`` does."""
+    """``array`` if a kernel reads it in place at full speed, else a copy of its kind. Raises as ``as_floats``."""
     view = as_floats(array, what, rank)
-    return array.contiguous() if uses_torch((array,)) else as_readable(view)
+    if uses_torch((array,)):
+        return array.contiguous()
+    if view.flags.c_contiguous and view.ctypes.data % ALIGNMENT == 0:
+        return view
+    copy = aligned(view.shape)
+    copy[...] = view
+    return copy
+
+
+def aligned(shape: tuple[int, ...]) -> Floats:
+    """Fresh memory that begins with a cache line: vectors that cross lines take up to half as long again to load."""
+    floats = math.prod(shape)
+    memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
+    first = -memory.ctypes.data % ALIGNMENT // 4
+    return memory[first : first + floats].reshape(shape)
 
 
 def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:

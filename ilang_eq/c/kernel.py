@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang_eq.c.arrays import (
+    ALIGNMENT,
     FLOAT32,
     Array,
     Floats,
@@ -34,7 +35,6 @@ from ilang_eq.lower.ir import Program
 if TYPE_CHECKING:
     from ilang_eq.c.prepared import Prepared
 
-_ALIGNMENT = 64
 _MOST_SIGNATURES = 256
 """How many combinations of shapes a kernel remembers."""
 
@@ -59,9 +59,9 @@ class _Workspace(threading.local):
 
     def address(self, floats: int) -> int:
         """The address of at least ``floats`` floats, aligned."""
-        if self.memory.size < floats + _ALIGNMENT // 4:
-            self.memory = np.empty(floats + _ALIGNMENT // 4, dtype=np.float32)
-            self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % _ALIGNMENT
+        if self.memory.size < floats + ALIGNMENT // 4:
+            self.memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
+            self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % ALIGNMENT
         return self.aligned
 
 
@@ -135,7 +135,7 @@ class CKernel:
         materialises. One that is staged inside a kernel of other inputs is not.
 
         Args:
-            constants: arrays under the names of inputs: ``in0`` for the first. They are read at every call too, and
+            constants: arrays under the names of inputs: ``in0`` for the first. Some are read at every call too, and
                 must not change.
 
         Returns:

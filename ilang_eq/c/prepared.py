@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ilang_eq.c.arrays import Array, contiguous
+from ilang_eq.c.arrays import Array, aligned, contiguous, uses_torch
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import ArrayError, OptionError
+from ilang_eq.lower.interface import output_shapes
 from ilang_eq.lower.preparation import Preparation, prepare
 
 
@@ -45,11 +46,16 @@ def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
         if name in constants
     }
     split, first, rest = _halves(kernel, frozenset(arrays))
-    made: tuple[Array, ...] = ()
-    if split.first.outputs:
-        results = first(*(arrays[k] for k in split.constants))
-        made = results if len(split.first.outputs) > 1 else (results,)
+    made = _made(first, [arrays[k] for k in split.constants]) if split.first.outputs else ()
     return Prepared(rest, (*(arrays[k] for k in split.fixed), *made))
+
+
+def _made(kernel: CKernel, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """All results of ``kernel``; torch aligns tensors by itself."""
+    shapes = output_shapes(kernel.program, tuple(tuple(array.shape) for array in arrays))
+    out = None if uses_torch(arrays) else tuple(map(aligned, shapes))
+    results = kernel(*arrays, out=out[0] if out is not None and len(out) == 1 else out)
+    return results if len(shapes) > 1 else (results,)
 
 
 _HALVES: WeakKeyDictionary[CKernel, dict[frozenset[int], tuple[Preparation, CKernel, CKernel]]] = WeakKeyDictionary()

@@ -47,6 +47,14 @@ def test_strided_constants_are_copied_once() -> None:
     np.testing.assert_array_equal(LINEAR.prepare(in0=w, in1=x)(), LINEAR(w, x))
 
 
+def test_what_is_kept_is_aligned() -> None:
+    unaligned = np.empty(40 * 30 + 1, np.float32)[1:].reshape(40, 30)
+    unaligned[...] = normal(40, 30)
+    for constants in ({"in0": unaligned}, {"in1": normal(7, 41)[:, :40]}):
+        assert all(array.ctypes.data % 64 == 0 for array in LINEAR.prepare(**constants).fixed)
+    np.testing.assert_array_equal(LINEAR.prepare(in0=unaligned)(normal(7, 40)), LINEAR(unaligned, normal(7, 40)))
+
+
 def test_scalars() -> None:
     scaled = i("i*.~i").compile()
     np.testing.assert_array_equal(scaled.prepare(in1=2.5)(np.ones(3, np.float32)), [2.5] * 3)
