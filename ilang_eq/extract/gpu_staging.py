@@ -23,7 +23,8 @@ DEPTHS = (16, 32)
 TILES = ((64, 64), (128, 128), (128, 64), (32, 32))
 """Tiles of the last two axes of a result."""
 
-Factors = dict[str, tuple[int, ...]]
+SQUARE = 64
+"""The tile of every axis in a variant of schedules whose reductions are inside others' loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ def variants(graph: Graph) -> Iterator[Graph]:
 
 def _candidates(graph: Graph) -> Iterator[Graph]:
     pairs = _pairs(graph)
+    if pairs:
+        square = _in_squares(graph)
+        yield square
+        yield _copied(square, pairs, DEPTHS[0])
     alone = [pair for pair in pairs if not _staged(graph, pair.reduction)]
     for depth in DEPTHS if pairs else ():
         yield _copied(graph, pairs, depth)
@@ -54,6 +59,15 @@ def _candidates(graph: Graph) -> Iterator[Graph]:
             for pair in alone:
                 tiled = _tiled(tiled, pair, tiles)
             yield _copied(tiled, pairs, depth)
+
+
+def _in_squares(graph: Graph) -> Graph:
+    """``graph`` with all its tiles as large as blocks like them; what was split alike still is."""
+    nodes = []
+    for node in graph.nodes:
+        splits = tuple((axis, (SQUARE,) if len(factors) == 1 else factors) for axis, factors in node.expr.splits)
+        nodes.append(replace(node, expr=replace(node.expr, splits=splits)))
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _pairs(graph: Graph) -> list[_Pair]:
