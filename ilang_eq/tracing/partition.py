@@ -4,8 +4,8 @@ A value stays inside a region if all that reads it is in there too: it has one r
 again after elementwise work and reductions. Every other value is stored: it is returned, PyTorch reads it, its readers
 lie far apart, or it is small next to what the products around it move (``_cheap_to_store``). So a region has one
 result, everything in it leads there, and no path leaves and comes back. One too large for the search is cut where the
-smallest operand of a product passes. All of this looks at a node's surroundings only, so equal layers fall into equal
-regions.
+smallest operand of a product passes, or else the smallest value. All of this looks at a node's surroundings only, so
+equal layers fall into equal regions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ilang_eq.tracing.support import ROOT, Support, support
 from ilang_eq.tracing.table import CONTRACTIONS, POINTWISE
 
 CAPACITY = 14
-"""The weight of a region (``Support.weight``): what the search takes in one piece."""
+"""How many expressions a region may have: what the search takes in one piece."""
 
 
 @dataclass(frozen=True, slots=True)

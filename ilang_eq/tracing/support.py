@@ -9,7 +9,7 @@ from functools import cached_property
 from ilang_eq.tracing.extents import product
 from ilang_eq.tracing.nodes import Node, NodeList, Type, references
 from ilang_eq.tracing.region import Region, Unbuildable, Values, build_region, view_values
-from ilang_eq.tracing.table import COMPUTED, NUMBERS, POINTWISE, VIEWS
+from ilang_eq.tracing.table import COMPUTED, NUMBERS, VIEWS
 
 ROOT = ""
 """The reader of what is returned, or what PyTorch reads."""
@@ -71,8 +71,8 @@ class Support:
         return product(self.values.types[name].extents).value(self.program.sizes)
 
     def weight(self, name: str) -> int:
-        """How much a node adds to the search of its region: an elementwise one little, whatever it is composed of."""
-        return 1 if self.values.nodes[name].op in POINTWISE else self.computed[name].component.leaves
+        """How much a node adds to the search of its region: its expressions."""
+        return self.computed[name].component.leaves
 
 
 def support(program: NodeList, alone: Mapping[str, str]) -> Support:

@@ -18,4 +18,4 @@ def test_the_readme_runs() -> None:
     names: dict[str, Any] = {}
     exec(block, names)
     assert not names["traced"].coverage.rows
-    assert len(names["traced"].regions) == 3
+    assert len(names["traced"].regions) == 4

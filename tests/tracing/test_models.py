@@ -32,7 +32,7 @@ def test_a_layer_from_search_to_call(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "ilang_eq.trace")
 
     def layer(x: Any, w: Any, b: Any) -> Any:
-        return torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))
+        return torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b), approximate="tanh")
 
     args = torch.randn(2, 3, 8), torch.randn(5, 8), torch.randn(5)
     traced = trace(layer, args, strict=True, threads=1)
