@@ -23,10 +23,10 @@ from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
-FIRST_STEPS = 2
+FIRST_STEPS = 1
 """Steps that every candidate may take."""
 
-WALKS = 3
+WALKS = 2
 """Candidates that may go on: the best few after that."""
 
 APART = 1.01
