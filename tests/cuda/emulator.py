@@ -113,7 +113,7 @@ def _translated(number: int, module: Module, program: Program) -> str:
         source,
         f"static shim::Pointer memory[{len(names) + len(scratch) or 1}];",
     ]
-    lines += ["static long long extents[64];"]
+    lines += [f"static long long extents[{sum(len(entry.extents) for entry in module.entries) or 1}];"]
     body: list[str] = []
     for n, name in enumerate([*names, *scratch]):
         known = "true" if name in program.inputs else "false"
