@@ -1,7 +1,7 @@
-"""Packing: arguments of sums of products may be read from a copy, in a layout that suits the loops.
+"""Packing: arguments of sums of products, and of differences, may be read from a copy, in a layout that suits the loops.
 
 A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It
-has a constructor of its own, ``(Packed input dims)``, that products read beside ``(Read input dims)``. Extraction lays
+has a constructor of its own, ``(Packed input dims)``, that they read beside ``(Read input dims)``. Extraction lays
 a copy out and stages it like any other expression; on a CPU that is the packing of a matrix product (Goto).
 """
 
@@ -19,6 +19,17 @@ PACKING = (
               ((set (axes (Packed n d)) x) (union m (Bin "mul" a (Packed n d)))))
         (rule ((= t (Red "add" j m)) (= m (Bin "mul" a b)) (= a (Read n d)) (= x (axes a)) (!= x (axes m)))
               ((set (axes (Packed n d)) x) (union m (Bin "mul" (Packed n d) b))))
+        """,
+    ),
+    Rule(
+        "pack-difference",
+        "a - b → a - copy(b), for arguments that are each read again for every step of an axis of the other",
+        "packing",
+        """
+        (rule ((= m (Bin "sub" a b)) (= a (Read n d)) (= b (Read o e))
+               (!= (axes a) (axes m)) (!= (axes b) (axes m)) (= x (axes a)) (= y (axes b)))
+              ((set (axes (Packed n d)) x) (union m (Bin "sub" (Packed n d) b))
+               (set (axes (Packed o e)) y) (union m (Bin "sub" a (Packed o e)))))
         """,
     ),
 )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ilang_eq import i
+from ilang_eq import I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.rewrites import default
 from ilang_eq.rewrites.explore import explore
@@ -44,3 +44,16 @@ def test_without_the_rule_nothing_is_packed() -> None:
 
 def test_what_is_read_once_is_not_packed() -> None:
     assert copies(explore(wire(i("ij*ij~ij") >> i("+ij~i")), default)[0]) == 0
+
+
+def test_both_sides_of_an_outer_difference_may_be_packed() -> None:
+    distances = i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij")
+    space, _ = explore(wire(distances), default)
+    assert copies(space) == 2
+    rng = np.random.default_rng(0)
+    assert assert_classes_agree(space, [rng.standard_normal((2, 3)), rng.standard_normal((4, 3))]) > 3
+    assert copies(explore(wire(distances), default - "pack-difference")[0]) == 0
+
+
+def test_a_difference_from_a_row_is_not_packed() -> None:
+    assert copies(explore(wire(i("ij-i~ij")), default)[0]) == 0
