@@ -1,4 +1,4 @@
-"""Packing: arguments of sums of products, and of differences, may be read from a copy, in a layout that suits the loops.
+"""Packing: arguments of sums of products, and of differences, may be read from a copy whose layout suits the loops.
 
 A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It
 has a constructor of its own, ``(Packed input dims)``, that they read beside ``(Read input dims)``. Extraction lays

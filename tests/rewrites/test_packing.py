@@ -51,7 +51,7 @@ def test_both_sides_of_an_outer_difference_may_be_packed() -> None:
     space, _ = explore(wire(distances), default)
     assert copies(space) == 2
     rng = np.random.default_rng(0)
-    assert assert_classes_agree(space, [rng.standard_normal((2, 3)), rng.standard_normal((4, 3))]) > 3
+    assert assert_classes_agree(space, [rng.standard_normal((2, 3)), rng.standard_normal((4, 3))]) == 2
     assert copies(explore(wire(distances), default - "pack-difference")[0]) == 0
 
 
