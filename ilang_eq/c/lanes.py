@@ -13,7 +13,10 @@ WIDTHS = (16, 8, 4)
 
 
 def lanes_of(loop: For, limit: int) -> int:
-    """The widest vector that divides ``limit`` steps of the innermost ``loop``; 1 if its body must stay scalar."""
+    """The widest vector that divides ``limit`` steps of the innermost ``loop``; 1 if its body must stay scalar.
+
+    What is accumulated may lie anywhere: it is held in registers meanwhile.
+    """
     private = set(declared_in(loop.body))
     for update in updates(loop.body):
         if any(load.buffer in private for load in loads(update.value)) or not _liftable(update.value):
@@ -22,9 +25,7 @@ def lanes_of(loop: For, limit: int) -> int:
             if not isinstance(update, Assign) or update.target.indices:
                 return 1
             private.remove(update.target.buffer)
-        elif stride(update.target, loop.variable) not in (
-            ("unit",) if isinstance(update, Assign) else ("unit", "none")
-        ):
+        elif isinstance(update, Assign) and stride(update.target, loop.variable) != "unit":
             return 1
     if any(stride(place, loop.variable) == "uneven" for place in places(loop.body)):
         return 1

@@ -142,6 +142,26 @@ static inline vec{n} gather_left{n}(const float *p, int64_t step, int64_t left)
     return x;
 }}
 """,
+    "scatter": """\
+// Lanes to places ``step`` floats apart in memory.
+static inline void scatter{n}(float *p, vec{n} x, int64_t step)
+{{
+#pragma omp simd
+    for (int32_t l = 0; l < LANES{n}; l++)
+        p[l * step] = x[l];
+}}
+""",
+    "scatter_left": """\
+// The first ``left`` lanes to places ``step`` floats apart in memory.
+static inline void scatter_left{n}(float *p, vec{n} x, int64_t step, int64_t left)
+{{
+    const int32_t count = (int32_t)least(left, LANES{n});
+#pragma omp simd
+    for (int32_t l = 0; l < LANES{n}; l++)
+        if (l < count)
+            p[l * step] = x[l];
+}}
+""",
     "store": """\
 // The first ``left`` lanes to memory.
 static inline void store{n}(float *p, vec{n} x, int64_t left)

@@ -175,7 +175,7 @@ def _item(statement: Statement, private: set[str]) -> Statement | _Nest | None:
                 return None
             lanes = lanes_of(loops[-1], limits[-1])
             inside = [u.target for u in updates(body) if isinstance(u, Accumulate) and u.target.buffer in private]
-            if any(stride(target, loops[-1].variable) == "none" for target in inside):
+            if any(stride(target, loops[-1].variable) != "unit" for target in inside):
                 lanes = 1
             return _Nest(loops, body, lanes) if prod(limits) <= MOST_VECTORS * lanes else None
         case _:

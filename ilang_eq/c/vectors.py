@@ -183,7 +183,12 @@ def _store(target: Load, value: Scalar, printer: VectorPrinter) -> str:
     where = printer.layout.element(target)
     if printer.lanes == 1:
         return f"{where} = {printer.text(value)};"
-    if printer.lane in printer.exposed(target):
+    short = printer.lane in printer.exposed(target)
+    if stride(target, printer.lane) == "far":
+        step, left = printer.layout.step(target, printer.lane), f", {printer.left()}" if short else ""
+        name = printer.helper("scatter_left" if short else "scatter")
+        return f"{name}(&{where}, {printer.vector(value)}, {step}{left});"
+    if short:
         return f"{printer.helper('store')}(&{where}, {printer.vector(value)}, {printer.left()});"
     if target.buffer in printer.nest.streamed:
         return f"{printer.helper('stream')}(&{where}, {printer.vector(value)});"
