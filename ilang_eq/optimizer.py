@@ -217,10 +217,13 @@ def _judged(component: Component, extents: Mapping[Dimension, int], models: Mode
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
-    """Cheapest first; but of those that cost next to the same as the cheapest, the one with the fewest kernels."""
+    """Cheapest first; but of those that cost next to the same as the cheapest, the one with the fewest kernels.
+
+    Of several with as many, the shortest.
+    """
     cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
     alike = [cheapest, *(s for s in others if s.cost.seconds < NEXT_TO_SAME * cheapest.cost.seconds)]
-    first = min(alike, key=lambda s: s.cost.kernels)
+    first = min(alike, key=lambda s: (s.cost.kernels, len(str(s)), s.cost.seconds))
     return (first, *(s for s in (cheapest, *others) if s is not first))
 
 

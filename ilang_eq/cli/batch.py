@@ -80,8 +80,9 @@ def _trace(options: argparse.Namespace) -> Answer:
     """The components of a PyTorch model, and what stays with PyTorch."""
     from ilang_eq.tracing import trace
 
+    model = _model(options.model)
     inputs = [_example(text) for text in options.inputs]
-    traced = trace(_model(options.model), inputs, options.strict, threads=options.threads)
+    traced = trace(model, inputs, options.strict, threads=options.threads)
     if options.optimize:
         traced.optimize()
     if options.output is not None:
@@ -139,6 +140,8 @@ def _example(text: str) -> Any:
     found = _INPUT.fullmatch(text)
     if found is None:
         raise OptionError(f"{text!r} is no input", expected="a shape, such as 1x16, and perhaps :int64 or :bool")
+    if importlib.util.find_spec("torch") is None:
+        raise OptionError("tracing needs PyTorch", expected="pip install 'ilang-eq[torch]'")
     torch = importlib.import_module("torch")
     shape: Sequence[int] = read_shape(found["shape"])
     match found["dtype"]:
