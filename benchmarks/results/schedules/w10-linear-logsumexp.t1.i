@@ -1,0 +1,1 @@
+i("+ik~ki|i:64,k:8|ikk'i'") >> ~i("jk*ki~kji|i:64,j:6|i1jkj'i'") >> i("+kji~ji|i:64,j:6|ijkj'i'0") >> (i(">ji~i|i:64|i0ji'") & I) >> (~i("ji-i~ji|i:64|i01ji'") >> i("^ji~ji|i:64|iji'0") >> i("+ji~i|i:64|iji'0") >> i("$i~i|i:64|i0i'") & I) >> i("i+i~i|i:64|i1i'0")

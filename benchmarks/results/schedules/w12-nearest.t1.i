@@ -1,0 +1,1 @@
+i("+ik~ki|i:32|iki'") >> i("ki-jk~kji|i:32,j:8|i0jkj'i'") >> (I & I) >> i("kji*kji~kji|i:32,j:8|ijkj'i'01") >> i("+kji~ji|i:32,j:8|ijkj'i'0") >> i("ji^0.5~ji|i:32,j:8|ij0j'i'") >> i("<ji~i|i:32,j:8|ijj'i'0")

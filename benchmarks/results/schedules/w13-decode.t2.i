@@ -1,0 +1,1 @@
+i("il*ikl~ikl") >> i("+ikl~ik||ikl0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:32,k:96|i0kjk'j'") >> i("+ikj~ij|j:32,k:96|ikjk'j'0") & i("+ik~i|k:96|i0kk'")) >> i("ij/i~ij|j:32|i01jj'")

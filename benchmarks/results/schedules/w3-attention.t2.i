@@ -1,0 +1,1 @@
+i("+il~li|i:64|ili'") >> ~i("kl*li~lki|i:64,k:64:4|i1kk'lk''i'") >> i("+lki~ki|i:64,k:64:4|ikk'lk''i'0") >> (I & i(">ki~i|i:64,k:256|ik0k'i'")) >> i("ki-i~ki|i:64,k:256|ik01k'i'") >> i("^ki~ki|i:64,k:256|ikk'i'0") >> (i("ki*kj~kji|i:64,j:8:4,k:256|ik0jj'k'j''i'") >> i("+kji~ji|i:64,j:8:4,k:256|ikjj'k'j''i'0") & i("+ki~i|i:64,k:256|ik0k'i'")) >> i("ji/i~ij|i:64,j:32|i01ji'j'")

@@ -1,0 +1,1 @@
+i("+jil~jli|i:32|jili'") >> ~i("jkl*jli~jlki|i:32,k:12|ji1klk'i'") >> i("+jlki~jki|i:32,k:12|jiklk'i'0") >> (I & i(">jki~ji|i:32|ji0ki'")) >> i("jki-ji~jki|i:32|ji01ki'") >> i("^jki~jki|i:32|jiki'0") >> (i("lki*lkj~lkji|i:32,j:8|li0jkj'i'") >> i("+lkji~lji|i:32,j:8|lijkj'i'0") & i("+jki~ji|i:32|ji0ki'")) >> i("kji/ki~kij|i:32|ki01i'j")

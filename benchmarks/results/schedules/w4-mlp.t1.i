@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:128|jkj'")) >> i("ik*kj~kij|i:6,j:2:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:64|jij'ki'j''0") >> i("ij+j~ij|j:128|j0ij'") >> i("0>ij~ij|j:128|jij'1") | i("+kj~kj|j:256,k:128|jkk'j'")) >> i("ik*kj~kij|i:6,j:4:64,k:128|jk1ij'k'i'j''") >> i("+kij~ij|i:6,j:4:64,k:128|jkij'k'i'j''0") >> i("ij+j~ij|j:256|j0ij'")
