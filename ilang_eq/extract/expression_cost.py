@@ -13,14 +13,12 @@ from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.micro_kernel import SCRATCH
 from ilang_eq.extract.rows import ELEMENT_BYTES, Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
 
 _STRIP = 64
 """Elements that an innermost reduction takes at a time, each vector of them with an accumulator of its own."""
-
-_SCRATCH = 4
-"""Vector registers that are not free to hold accumulators."""
 
 _LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
@@ -149,7 +147,7 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     demand = _moving(sized, 2 * np.where(held, moves, sized.outside[:, -1]), axes, last)
     registers = np.where(folds, within, np.ceil(within / machine.lanes))
     chains = registers * np.where(folds, np.maximum(1.0, np.minimum(sized.inner, _STRIP) / machine.lanes), 1.0)
-    spilled = np.maximum(0.0, registers - (machine.vector_registers - _SCRATCH))
+    spilled = np.maximum(0.0, registers - (machine.vector_registers - SCRATCH))
     spills = spilled * sized.at(sized.outside, sized.unit)
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)

@@ -11,6 +11,7 @@ from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.micro_kernel import SCRATCH
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
@@ -29,8 +30,6 @@ POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
 ADDRESS_SLOTS = 3.0
 """Reloading the address of one row more, as counted in GCC 12's inner loops of 13 to 20 rows."""
-SCRATCH = 4
-"""Vector registers that are not free to hold accumulators."""
 _SIZE = 4
 
 RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]

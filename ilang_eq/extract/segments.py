@@ -154,10 +154,14 @@ def _searched(piece: Segment, propose: Propose) -> list[Candidate] | None:
 def _without_copies(space: Space) -> Space:
     """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
 
-    def copies(c: ClassId) -> bool:
-        return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
+    return _restricted(
+        space, lambda c, n: n == 0 or not any(_is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
+    )
 
-    return _restricted(space, lambda c, n: n == 0 or not any(copies(x) for x in operands(space.classes[c].nodes[n])))
+
+def _is_copy(space: Space, c: ClassId) -> bool:
+    """Whether a class is a packed argument."""
+    return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
 
 
 def _copies_argument(space: Space, node: Apply) -> bool:
@@ -233,12 +237,8 @@ def _own(space: Space) -> Space:
 def _own_and_copies(space: Space) -> Space:
     """What the component itself says, and the same with arguments packed."""
 
-    def copies(c: ClassId) -> bool:
-        nodes = space.classes[c].nodes
-        return is_computed(space.classes[c]) and all(isinstance(n, Apply) and _copies_argument(space, n) for n in nodes)
-
     def keep(c: ClassId, n: int) -> bool:
-        mine = [x for x in operands(space.classes[c].nodes[n]) if not copies(x)]
+        mine = [x for x in operands(space.classes[c].nodes[n]) if not _is_copy(space, x)]
         own = [x for x in operands(space.classes[c].nodes[0]) if is_computed(space.classes[x])]
         return n == 0 or {x for x in mine if is_computed(space.classes[x])} <= set(own)
 

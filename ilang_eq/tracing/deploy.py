@@ -88,6 +88,7 @@ class _Deployment:
             return True
         try:
             result = call.run(self.views)
+        # what PyTorch raises for a call that needs data, or a view that is not known
         except (KeyError, RuntimeError, NotImplementedError, TypeError):
             return False
         if all(_storage(leaf) in self.owners for leaf in pytree.tree_leaves(result)):
