@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ilang_eq.c.kernel import CKernel
-from ilang_eq.cuda import device
-from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
 
-Kernel: TypeAlias = CKernel | CudaKernel
+if TYPE_CHECKING:
+    from ilang_eq.c.kernel import CKernel
+    from ilang_eq.cuda.kernel import CudaKernel
+
+Kernel: TypeAlias = "CKernel | CudaKernel"
 """What a component compiles to: called with arrays, it has its ``source`` without being built."""
 
 
@@ -45,13 +46,21 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("c", CKernel, list, _seconds),
-        Target("cuda", CudaKernel, device.place, device.seconds),
-    )
-}
+def _c() -> Target:
+    from ilang_eq.c.kernel import CKernel
+
+    return Target("c", CKernel, list, _seconds)
+
+
+def _cuda() -> Target:
+    from ilang_eq.cuda import device
+    from ilang_eq.cuda.kernel import CudaKernel
+
+    return Target("cuda", CudaKernel, device.place, device.seconds)
+
+
+TARGETS: dict[str, Callable[[], Target]] = {"c": _c, "cuda": _cuda}
+"""By name; a backend is imported when its kernels are first asked for, which a search never does."""
 
 
 def compile_component(component: Component, target: str = "c", threads: int | None = None) -> Kernel:
@@ -61,7 +70,7 @@ def compile_component(component: Component, target: str = "c", threads: int | No
         OptionError: an unknown target, or fewer than one thread.
         ScheduleError, ShapeError: a component that cannot be lowered.
     """
-    return TARGETS[checked_target(target)].make(lower(wire(component)), threads)
+    return TARGETS[checked_target(target)]().make(lower(wire(component)), threads)
 
 
 def checked_target(target: str) -> str:

@@ -1,10 +1,13 @@
-"""The processor that this process runs on, by name."""
+"""The processor that this process runs on: its name, and how many threads it may have."""
 
 from __future__ import annotations
 
 import functools
+import os
 import platform
 from pathlib import Path
+
+from ilang_eq.errors import OptionError
 
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -18,3 +21,12 @@ def processor_name() -> str:
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model")))
     return next(named, platform.processor() or platform.machine())
+
+
+def checked_threads(threads: int | None) -> int:
+    """A number of threads: as given, or as many as this process may run on. Raises OptionError."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise OptionError(f"threads is {threads!r}", expected="a whole number from 1, or None for all there are")
+    return threads

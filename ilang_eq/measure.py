@@ -35,12 +35,13 @@ def measured(
         DeviceError: a target whose device is missing or full.
     """
     deadline = time.perf_counter() + (budget_s or float("inf"))
-    arrays = TARGETS[target].place(random_inputs(extents, schedules[0].component.inputs, seed))
+    backend = TARGETS[target]()
+    arrays = backend.place(random_inputs(extents, schedules[0].component.inputs, seed))
     times: dict[int, list[float]] = {n: [] for n in range(min(CONTENDERS, len(schedules)))}
     kernels = {n: kernel for n in times if (kernel := _warm(schedules[n], arrays, target, threads)) is not None}
     for _ in range(ROUNDS):
         for n, kernel in kernels.items():
-            times[n].append(TARGETS[target].seconds(partial(kernel, *arrays)))
+            times[n].append(backend.seconds(partial(kernel, *arrays)))
         if time.perf_counter() > deadline:
             break
     timed = [

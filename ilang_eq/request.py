@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ilang_eq.backends import checked_target
 from ilang_eq.errors import OptionError, ShapeError
+from ilang_eq.host import checked_threads
 from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.graph import Graph
@@ -63,7 +64,6 @@ def checked_request(
         ShapeError: shapes that do not fit the component.
         OptionError, RuleError: an option outside its range.
     """
-    from ilang_eq.c.kernel import checked_threads
     from ilang_eq.rewrites import rule_set
 
     written = wire(component)

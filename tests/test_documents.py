@@ -33,7 +33,7 @@ ALLOWED = {
     "rewrites": {"errors", "lang"},
     "lower": {"errors", "lang"},
     "extract": {"errors", "lang", "rewrites", "lower", "cuda"},
-    "c": {"cache", "errors", "lang", "lower"},
+    "c": {"cache", "errors", "host", "lang", "lower"},
     "cuda": {"cache", "errors", "lang", "lower"},
     "database": {"errors", "lang"},
     "export": {"c", "database", "errors", "host", "lang", "lower"},

@@ -14,6 +14,7 @@ from ilang_eq.batch.tasks import Source, Task, collected
 from ilang_eq.database.record import Key
 from ilang_eq.database.tolerant import Results, results_at
 from ilang_eq.errors import ILangError, OptionError
+from ilang_eq.host import checked_threads
 from ilang_eq.kept import found_in, key_of
 from ilang_eq.optimized import Found, Optimized
 from ilang_eq.optimizer import improving, keep, models_of, optimized, recall, stopped
@@ -111,8 +112,6 @@ def optimize_many(
     Raises:
         OptionError, ShapeError, ParseError, RuleError: a task or an option that makes no sense, before any search.
     """
-    from ilang_eq.c.kernel import checked_threads
-
     given = collected(tasks)
     request = partial(
         checked_request, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +27,8 @@ from ilang_eq.c.build import build
 from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
-from ilang_eq.errors import ArrayError, BuildError, OptionError
+from ilang_eq.errors import ArrayError, BuildError
+from ilang_eq.host import checked_threads
 from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
 
@@ -230,15 +230,6 @@ class CKernel:
                 outputs[position][...] = inputs[self.program.inputs.index(name)]
             else:
                 outputs[position][...] = outputs[self.program.outputs.index(name)]
-
-
-def checked_threads(threads: int | None) -> int:
-    """A number of threads: as given, or as many as this process may run on. Raises OptionError."""
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise OptionError(f"threads is {threads!r}", expected="a whole number from 1, or None for all there are")
-    return threads
 
 
 def _pointers(arrays: Sequence[Floats]) -> ctypes.Array[ctypes.c_void_p]:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, program_cost
-from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
-from ilang_eq.extract.gpu_model import gpu_cost
-from ilang_eq.extract.gpu_staging import variants
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.ir import Program
@@ -39,6 +36,10 @@ def _on_this_processor(threads: int) -> Models:
 
 def _on_a_gpu(threads: int) -> Models:
     """Threads are the device's own affair."""
+    from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
+    from ilang_eq.extract.gpu_model import gpu_cost
+    from ilang_eq.extract.gpu_staging import variants
+
     gpu = chosen_gpu()
     return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), variants)
 

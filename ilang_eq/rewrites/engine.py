@@ -1,18 +1,23 @@
 """The one module that knows egglog: run program text, run rules within limits, read tables back.
 
-egglog costs a quarter of a second to import, so it loads when the first ``Engine`` is made. One rayon thread keeps
-results the same byte for byte between runs. A command that egglog refuses may leave its e-graph half changed: the
+egglog loads when the first ``Engine`` is made, and only its extension module. One rayon thread keeps results the same
+byte for byte between runs. A command that egglog refuses may leave its e-graph half changed: the
 engine then raises ``RuleError`` and must be dropped.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import logging
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Literal
 
@@ -25,6 +30,9 @@ Cell = Any
 """A table cell read back: int, float, str, bool, a frozenset or tuple of those, or an e-class (hashable, ordered)."""
 
 Row = tuple[Cell, ...]
+
+_BINDINGS = "egglog.bindings"
+_LOGGERS = ("egglog", "egglog_bridge", "egglog_core_relations")
 
 _REPORTED_SECOND = 1000.0
 """egglog 13.2 hands its milliseconds over as if they were microseconds; so rule times have a grain of 1 ms."""
@@ -64,7 +72,7 @@ class Engine:
     """
 
     def __init__(self, watched: Iterable[str] = ()) -> None:
-        self._egglog = _load_egglog()
+        self._egglog = load_egglog()
         self._egraph = self._egglog.EGraph()
         self._watched = frozenset(watched)
         self._containers: dict[str, tuple[str, str]] = {}
@@ -217,11 +225,26 @@ class Engine:
         return lru_cache(maxsize=None)(lambda value: tuple(map(read, self._egraph.value_to_vec(value))))
 
 
-def _load_egglog() -> ModuleType:
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")
-    import egglog.bindings
+@lru_cache(maxsize=1)
+def load_egglog() -> ModuleType:
+    """The extension module ``egglog.bindings`` by itself: its package takes ten times as long to import.
 
-    return egglog.bindings
+    It is not left in ``sys.modules``, so that ``import egglog`` still does all it should; the two share one extension.
+    Reports of every command, which egglog logs as INFO, are left out unless someone sets the level of its loggers.
+    """
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    for logger in map(logging.getLogger, _LOGGERS):
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
+    package = importlib.util.find_spec("egglog")
+    places = None if package is None else package.submodule_search_locations
+    spec = PathFinder.find_spec(_BINDINGS, places)
+    if _BINDINGS in sys.modules or spec is None or spec.loader is None:
+        return importlib.import_module(_BINDINGS)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules.pop(_BINDINGS, None)
+    return module
 
 
 _TOKEN = re.compile(r'"[^"]*"|;[^\n]*|[()]|[^\s()";]+|"')

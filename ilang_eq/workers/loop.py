@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from ilang_eq.database.record import record_as_json
 from ilang_eq.kept import key_of, record_of
 from ilang_eq.optimizer import improving, models_of
+from ilang_eq.rewrites.engine import load_egglog
 from ilang_eq.workers.messages import error_as_json, read_request
 
 
@@ -29,8 +30,7 @@ def main() -> None:
     _bound_memory(int(sys.argv[1]))
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
-    import egglog.bindings  # noqa: F401  (it takes half a second, which is no part of any request's time)
-
+    load_egglog()  # which is no part of any request's time
     _send(replies, {"ready": True})
     while True:
         try:

@@ -15,7 +15,7 @@ import pytest
 from ilang_eq import i
 from ilang_eq.c.build import build
 from ilang_eq.c.caller import quick_entry
-from ilang_eq.c.kernel import CKernel, checked_threads
+from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import ArrayError, OptionError
 from tests.c import programs
 from tests.c.programs import apply, at
@@ -226,10 +226,6 @@ def test_intermediate_results_that_cannot_fit() -> None:
 def test_threads_out_of_range(threads: Any) -> None:
     with pytest.raises(OptionError, match="threads is"):
         CKernel(programs.matmul(2, 2), threads=threads)
-
-
-def test_default_threads_are_those_the_process_may_use() -> None:
-    assert checked_threads(None) >= 1
 
 
 def test_many_threads_may_call_one_kernel() -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from ilang_eq.errors import RuleError
@@ -90,3 +93,20 @@ def test_a_merge_of_values_that_differ_is_an_error() -> None:
     engine.execute("(function f () i64 :no-merge) (set (f) 1)")
     with pytest.raises(RuleError):
         engine.execute("(set (f) 2)")
+
+
+BOTH = """
+import logging, sys
+logging.basicConfig(level=logging.INFO)
+from ilang_eq.rewrites.engine import Engine
+engine = Engine()
+print("egglog" in sys.modules)
+import egglog.bindings
+engine.execute("(relation r (i64))")
+print(isinstance(engine._egraph, egglog.bindings.EGraph), egglog.EGraph() is not None)
+"""
+
+
+def test_the_package_is_not_loaded_but_still_can_be_and_logs_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", BOTH], capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["False", "True", "True"], "")
