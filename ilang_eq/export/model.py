@@ -28,6 +28,7 @@ from ilang_eq.export.source import WARNINGS, entry_points
 from ilang_eq.lower.interface import call_extents, output_shapes
 from ilang_eq.lower.ir import Program
 from ilang_eq.lower.preparation import prepare
+from ilang_eq.lower.walk import buffers_of
 
 Shape = tuple[int, ...]
 
@@ -108,7 +109,10 @@ def prepared(model: Model) -> Model:
             kept = [f"{step.makes[0]}.{name}" for name in split.first.outputs]
             weights |= dict(zip(kept, made, strict=True))
         left = (*split.varying, *split.fixed)
-        reads = (*(step.reads[k] for k in left), *kept)
+        loaded = {name for kernel in split.rest.kernels for name in buffers_of(kernel.body)} | set(split.rest.outputs)
+        # a constant of which only the extents are needed takes no room among the weights
+        unread = [k in split.fixed and name not in loaded for k, name in zip(left, split.rest.inputs, strict=False)]
+        reads = (*(kept[0] if idle else step.reads[k] for k, idle in zip(left, unread, strict=True)), *kept)
         shapes = (*(step.shapes[k] for k in left), *(weights[name].shape for name in kept))
         steps.append(replace(step, program=split.rest, reads=reads, shapes=shapes))
     read = {name for step in steps for name in step.reads} | {name for name, _ in model.outputs}

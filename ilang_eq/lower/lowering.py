@@ -12,6 +12,7 @@ from ilang_eq.lang.shapes import Shapes, infer
 from ilang_eq.lower.ir import Buffer, Correction, Extent, Kernel, Program
 from ilang_eq.lower.meaning import Meanings
 from ilang_eq.lower.online import find_repairs
+from ilang_eq.lower.panels import in_panels
 from ilang_eq.lower.program import KernelCode
 from ilang_eq.lower.staging import StagingError, build_nest
 from ilang_eq.lower.storage import Place, flat_place
@@ -48,7 +49,7 @@ def _lower(graph: Graph) -> Program:
         kernels.append(Kernel(f"{graph.nodes[root].expr.op}{root}", code.statements()))
         locals_ = code.buffers
         corrections.update(online.corrections())
-    return Program(
+    program = Program(
         ranks=shapes.ranks,
         ties=shapes.ties,
         buffers=(*dict.fromkeys(place.buffer for place in whole.values()), *locals_),
@@ -57,6 +58,7 @@ def _lower(graph: Graph) -> Program:
         kernels=tuple(kernels),
         corrections=tuple(sorted(corrections, key=lambda c: (c.accumulator, c.statistic, c.kind))),
     )
+    return in_panels(program)
 
 
 def kernel_roots(graph: Graph) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
+from ilang_eq.lower.addresses import extents_in
 from ilang_eq.lower.ir import Buffer, Extent, Kernel, Program
 from ilang_eq.lower.renaming import Renaming
 from ilang_eq.lower.walk import buffers_of, declared_in, loads, updates
@@ -21,7 +22,8 @@ class Preparation:
 
     Attributes:
         first: takes the inputs numbered ``constants`` and returns what is kept for ``rest``.
-        rest: takes the inputs numbered ``varying``, then those numbered ``fixed``, then what ``first`` returned.
+        rest: takes the inputs numbered ``varying``, then those numbered ``fixed``, then what ``first`` returned. Of
+            some fixed ones it reads the extents alone.
     """
 
     first: Program
@@ -42,10 +44,21 @@ def prepare(program: Program, constants: Collection[int]) -> Preparation:
     needed = {name for kernel in early for name in buffers_of(kernel.body)}
     taken = tuple(k for k in sorted(constants) if names[k] in needed)
     varying = tuple(k for k in range(len(names)) if k not in constants)
-    fixed = tuple(k for k in sorted(constants) if names[k] in read | set(program.outputs))
+    given = {*(names[k] for k in varying), *kept, *((read | set(program.outputs)) & set(names))}
+    sizing = _sizing(program, late, given)
+    fixed = tuple(k for k in sorted(constants) if names[k] in given or k in sizing)
     first = _part(program, early, [names[k] for k in taken], kept)
     rest = _part(program, late, [*(names[k] for k in (*varying, *fixed)), *kept], program.outputs)
     return Preparation(first, taken, rest, varying, fixed)
+
+
+def _sizing(program: Program, kernels: Sequence[Kernel], given: Collection[str]) -> set[int]:
+    """The inputs that ``kernels`` need for their extents alone, which no buffer that is ``given`` has."""
+    touched = {name for kernel in kernels for name in buffers_of(kernel.body)} | set(program.outputs)
+    buffers = [buffer for buffer in program.buffers if buffer.name in touched]
+    found = extents_in(buffers, [statement for kernel in kernels for statement in kernel.body])
+    known = {size for buffer in program.buffers if buffer.name in given for size in buffer.dims}
+    return {extent.input for extent in found if extent not in known}
 
 
 def _early(program: Program, constants: set[str]) -> list[Kernel]:
@@ -76,8 +89,8 @@ def _part(program: Program, kernels: Sequence[Kernel], inputs: Sequence[str], ou
     members: dict[Extent, list[tuple[int, int]]] = {}
     for k, name in enumerate(inputs):
         for d, size in enumerate(by_name[name].dims):
-            assert isinstance(size, Extent), "whole tensors have the extents of their axes"
-            members.setdefault(size, []).append((k, d))
+            if isinstance(size, Extent):
+                members.setdefault(size, []).append((k, d))
     numbered = {name: f"in{k}" for k, name in enumerate(inputs)}
     renaming = Renaming(numbered, {extent: Extent(*where[0]) for extent, where in members.items()})
     used = {name for kernel in kernels for name in (*buffers_of(kernel.body), *declared_in(kernel.body))}
