@@ -16,6 +16,7 @@ from ilang_eq.lower.plan import Plan
 if TYPE_CHECKING:
     from ilang_eq.bench import Bench
     from ilang_eq.c.prepared import Prepared
+    from ilang_eq.cuda.graphs import Captured
     from ilang_eq.cuda.prepared import CudaPrepared
     from ilang_eq.extract.full_model import Cost
 
@@ -126,6 +127,14 @@ class Optimized:
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the kernel. Shapes need not be those it was optimised for."""
         return self.kernel(*arrays, out=out)
+
+    def capture(self, *arrays: Any, out: Any = None) -> Captured:
+        """A call as a CUDA graph: see ``CudaKernel.capture``. Raises OptionError for another target."""
+        from ilang_eq.cuda.kernel import CudaKernel
+
+        if not isinstance(self.kernel, CudaKernel):
+            raise OptionError(f"a kernel for {self.target} has no CUDA graph", expected='target="cuda"')
+        return self.kernel.capture(*arrays, out=out)
 
     def prepare(self, **constants: Any) -> Prepared | CudaPrepared:
         """The kernel for inputs that stay the same, such as ``in1=weights``: see ``CKernel.prepare``."""

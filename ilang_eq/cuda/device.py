@@ -6,16 +6,20 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ilang_eq.errors import ArrayError, DeviceError
 
 _FLOAT = 4
+_FLOAT32 = np.dtype(np.float32)
+_CUDA_DEVICES = (2, 13)
+"""What DLPack calls device memory and managed memory of CUDA."""
+_LEGACY_STREAMS = (0, 1)
+"""The default stream, by its two handles: it cannot be captured, and must not be asked."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -25,28 +29,47 @@ def cupy() -> Any:
         module = importlib.import_module("cupy")
     except ImportError as error:
         raise DeviceError(f"CuPy cannot be imported: {error}", expected="pip install ilang-eq[cuda]") from None
+    runtime = module.cuda.runtime
     try:
-        found = module.cuda.runtime.getDeviceCount()
-    except module.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no CUDA device can be used: {error}", expected="a device, and a driver for it") from None
+        found = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise _no_driver(runtime, error) from None
     if not found:
-        raise DeviceError("this machine has no CUDA device")
+        raise DeviceError(
+            "this machine has no CUDA device", expected="a device that $CUDA_VISIBLE_DEVICES does not hide"
+        )
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """float32 elements in device memory, contiguous; ``owner`` is what the caller knows."""
+def _no_driver(runtime: Any, error: Exception) -> DeviceError:
+    """Why no device can be used: no driver, one too old for CuPy, or what ``error`` says."""
+    driver, wanted = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    if driver == 0:
+        return DeviceError("no NVIDIA driver is installed", expected="a CUDA device, and a driver for it")
+    if driver // 1000 < wanted // 1000:
+        message = f"the driver is for CUDA {_version(driver)}, and CuPy for {_version(wanted)}"
+        other = f"CuPy for the driver's: pip install cupy-cuda{driver // 1000}x"
+        return DeviceError(message, expected=f"a driver for CUDA {wanted // 1000}, or {other}")
+    return DeviceError(f"no CUDA device can be used: {error}", expected="a device, and a driver for it")
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+class View(NamedTuple):
+    """float32 elements in device memory, contiguous; ``owner`` is what the caller knows, a tensor if ``torch``."""
 
     pointer: int
     shape: tuple[int, ...]
     device: int
     owner: Any
+    torch: bool
 
-    @property
-    def end(self) -> int:
-        """The address behind the last element."""
-        return self.pointer + _FLOAT * prod(self.shape)
+
+def _view(*fields: Any) -> View:
+    """A view, in half the time that the constructor takes to sort its arguments."""
+    return tuple.__new__(View, fields)
 
 
 def uses_torch(array: object) -> bool:
@@ -55,77 +78,108 @@ def uses_torch(array: object) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-def view_of(array: Any, what: str, rank: int | None) -> View:
+def view_of(array: Any, what: str) -> View:
     """``array`` without a copy: a CuPy array, a torch CUDA tensor, or anything on a CUDA device that speaks DLPack.
 
     Raises:
-        ArrayError: memory elsewhere, of another dtype or rank, or not contiguous.
+        ArrayError: memory elsewhere, of another dtype, or not contiguous.
     """
     module = cupy()
-    if uses_torch(array):
-        found = _torch_view(array, what)
-    else:
-        if not isinstance(array, module.ndarray):
-            array = _from_dlpack(module, array, what)
-        if array.dtype != "float32":
-            raise ArrayError(f"{what} has dtype {array.dtype}", expected="float32: x.astype('float32')")
-        if not array.flags.c_contiguous:
-            raise ArrayError(f"{what} is not contiguous", expected="cupy.ascontiguousarray(x), which copies")
-        found = View(array.data.ptr, tuple(array.shape), array.device.id, array)
-    if rank is not None and len(found.shape) != rank:
-        raise ArrayError(f"{what} has shape {found.shape}", expected=f"{rank} dimension{'s' * (rank != 1)}")
-    return found
+    if not isinstance(array, module.ndarray):
+        if uses_torch(array):
+            return _torch_view(array, what)
+        array = _from_dlpack(module, array, what)
+    if array.dtype != _FLOAT32:
+        raise ArrayError(f"{what} has dtype {array.dtype}", expected="float32: x.astype('float32')")
+    # what array.flags.c_contiguous reads, without an object for the flags
+    if not array._c_contiguous:
+        raise ArrayError(f"{what} is not contiguous", expected="cupy.ascontiguousarray(x), which copies")
+    memory = array.data
+    return _view(memory.ptr, array.shape, memory.device_id, array, False)
 
 
 def _torch_view(tensor: Any, what: str) -> View:
     torch = sys.modules["torch"]
-    if tensor.device.type != "cuda":
+    if not tensor.is_cuda:
         raise ArrayError(f"{what} is on device {tensor.device}", expected="a CUDA tensor: x.cuda()")
     if tensor.requires_grad and torch.is_grad_enabled():
         raise ArrayError(
             f"{what} requires a gradient, and kernels record none",
             expected="a call inside torch.no_grad(), or x.detach()",
         )
-    if tensor.dtype != torch.float32:
+    if tensor.dtype is not torch.float32:
         raise ArrayError(f"{what} has dtype {tensor.dtype}", expected="float32: x.float()")
     if not tensor.is_contiguous():
         raise ArrayError(f"{what} is not contiguous", expected="x.contiguous(), which copies")
-    return View(tensor.data_ptr(), tuple(tensor.shape), tensor.device.index, tensor)
+    return _view(tensor.data_ptr(), tensor.shape, tensor.get_device(), tensor, True)
 
 
 def _from_dlpack(module: Any, array: Any, what: str) -> Any:
     """A CuPy array over the memory of ``array``."""
-    cuda_devices = 2
-    if not hasattr(array, "__dlpack_device__") or array.__dlpack_device__()[0] != cuda_devices:
+    if not hasattr(array, "__dlpack_device__") or array.__dlpack_device__()[0] not in _CUDA_DEVICES:
         kind = type(array).__name__
         raise ArrayError(f"{what} is a {kind}", expected="a CuPy array, or a torch tensor on a CUDA device")
     return module.from_dlpack(array)
 
 
 def empty(like: View, shape: tuple[int, ...]) -> View:
-    """Fresh memory for an output, of the same kind and on the same device as ``like``. Raises DeviceError."""
-    if uses_torch(like.owner):
-        torch = sys.modules["torch"]
-        try:
+    """Fresh memory for an output on the current device, of the same kind as ``like``. Raises DeviceError."""
+    try:
+        if like.torch:
+            torch = sys.modules["torch"]
             return _torch_view(torch.empty(shape, dtype=torch.float32, device=like.owner.device), "the output")
-        except torch.cuda.OutOfMemoryError as error:
-            raise DeviceError(f"no device memory for an output of shape {shape}: {error}") from None
-    module = cupy()
-    try:
-        made = module.empty(shape, dtype="float32")
-    except module.cuda.memory.OutOfMemoryError as error:
-        raise DeviceError(f"no device memory for an output of shape {shape}: {error}") from None
-    return View(made.data.ptr, shape, like.device, made)
+        made = cupy().empty(shape, dtype=_FLOAT32)
+    except MemoryError as error:
+        raise _full(f"an output of shape {shape}", _FLOAT * prod(shape), error) from None
+    except RuntimeError as error:
+        raise _refused(f"an output of shape {shape}", _FLOAT * prod(shape), error) from None
+    return _view(made.data.ptr, shape, like.device, made, False)
 
 
-def floats(count: int) -> Any:
-    """Device memory for ``count`` floats, from CuPy's pool; it goes back there when let go. Raises DeviceError."""
-    module = cupy()
+class Memory(NamedTuple):
+    """Device memory and what owns it: it is given back when ``owner`` is let go."""
+
+    pointer: int
+    owner: Any
+
+
+def memory(like: View, count: int, stream: int) -> Memory:
+    """``count`` bytes for work on ``stream`` of the current device, from the allocator that ``like`` came from.
+
+    Raises:
+        DeviceError: the device is full, or the stream is being captured in a way that allows no allocation.
+    """
+    what = "intermediate results"
     try:
-        return module.cuda.alloc(_FLOAT * count)
-    except module.cuda.memory.OutOfMemoryError as error:
-        message = f"no device memory for {_FLOAT * count} bytes of intermediate results: {error}"
-        raise DeviceError(message, expected="smaller arrays, or a schedule that keeps less") from None
+        if like.torch:
+            torch = sys.modules["torch"]
+            tensor = torch.empty(count, dtype=torch.uint8, device=like.owner.device)
+            return Memory(tensor.data_ptr(), tensor)
+        with cupy().cuda.ExternalStream(stream):
+            taken = cupy().cuda.alloc(count)
+    except MemoryError as error:
+        raise _full(what, count, error) from None
+    except RuntimeError as error:
+        raise _refused(what, count, error) from None
+    return Memory(taken.ptr, taken)
+
+
+def _refused(what: str, count: int, error: RuntimeError) -> Exception:
+    """Torch's error of a full device, which is a RuntimeError, or CuPy's of a capture; others as they are."""
+    module, torch = cupy(), sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.cuda.OutOfMemoryError):
+        return _full(what, count, error)
+    if isinstance(error, module.cuda.runtime.CUDARuntimeError):
+        message = f"no memory for {what}: {error}"
+        return DeviceError(message, expected="a first call before the capture, with out=, or a relaxed capture mode")
+    return error
+
+
+def _full(what: str, count: int, error: Exception) -> DeviceError:
+    free, total = cupy().cuda.runtime.memGetInfo()
+    held = f"{free / 2**20:.0f} MB of {total / 2**20:.0f} MB are free"
+    message = f"no device memory for {count} bytes of {what}; {held}: {str(error).splitlines()[0]}"
+    return DeviceError(message, expected="smaller arrays, a schedule that keeps less, or memory that others give back")
 
 
 def place(arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -133,8 +187,13 @@ def place(arrays: Sequence[np.ndarray]) -> list[Any]:
     module = cupy()
     try:
         return [module.asarray(array) for array in arrays]
-    except module.cuda.memory.OutOfMemoryError as error:
-        raise DeviceError(f"no device memory for the inputs: {error}") from None
+    except MemoryError as error:
+        raise _full("inputs", sum(array.nbytes for array in arrays), error) from None
+
+
+def fetch(array: Any) -> np.ndarray:
+    """A copy of a CuPy array in main memory. Waits for it."""
+    return cupy().asnumpy(array)
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -148,12 +207,19 @@ def seconds(call: Callable[[], object]) -> float:
     return events.get_elapsed_time(before, after) * 1e-3
 
 
-def stream_of(view: View) -> Any:
-    """The stream that the caller works on: torch's current one for tensors, else CuPy's."""
-    module = cupy()
-    if uses_torch(view.owner):
-        return module.cuda.ExternalStream(sys.modules["torch"].cuda.current_stream(view.device).cuda_stream)
-    return module.cuda.get_current_stream()
+def stream_of(view: View) -> int:
+    """The handle of the stream that the caller works on: torch's current one for tensors, else CuPy's."""
+    if not view.torch:
+        return cupy().cuda.get_current_stream(view.device).ptr
+    torch = sys.modules["torch"]
+    # what torch's own compiler calls; the public way makes two objects a call
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return torch.cuda.current_stream(view.device).cuda_stream if raw is None else raw(view.device)
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether what is queued on ``stream`` goes into a CUDA graph."""
+    return stream not in _LEGACY_STREAMS and bool(cupy().cuda.runtime.streamIsCapturing(stream))
 
 
 def architecture(device: int) -> int:
@@ -162,11 +228,20 @@ def architecture(device: int) -> int:
 
 
 def load(file: Path, names: Sequence[str]) -> dict[str, Any]:
-    """The kernels called ``names`` of machine code, for the current device. Raises DeviceError."""
-    module = cupy()
+    """The kernels called ``names`` of machine code, loaded on the current device. Raises DeviceError."""
+    cuda = cupy().cuda
+    module = cuda.Module()
     try:
-        code = module.RawModule(path=str(file))
-        return {name: code.get_function(name) for name in names}
-    except module.cuda.driver.CUDADriverError as error:
-        message = f"the driver does not load a kernel: {error}"
-        raise DeviceError(message, expected="a driver as new as NVRTC, or an older nvidia-cuda-nvrtc") from None
+        module.load_file(str(file))
+        return {name: module.get_function(name) for name in names}
+    except cuda.driver.CUDADriverError as error:
+        raise DeviceError(f"the driver does not load a kernel: {error}", expected=_loadable(cuda, file)) from None
+
+
+def _loadable(cuda: Any, file: Path) -> str:
+    made_for = file.suffixes[-2].removeprefix(".sm_") if len(file.suffixes) > 1 else "?"
+    has = cuda.Device().compute_capability
+    if made_for != has:
+        return f"machine code for sm_{has}, not sm_{made_for}"
+    version = _version(cuda.runtime.driverGetVersion())
+    return f"an NVRTC that is not newer than the driver, which is for CUDA {version}; or a newer driver"

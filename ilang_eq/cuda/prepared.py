@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ilang_eq.cuda.graphs import Captured
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import ArrayError, OptionError
 from ilang_eq.lower.preparation import prepare
@@ -25,10 +26,18 @@ class CudaPrepared:
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on the other inputs. Takes, returns and raises what ``CudaKernel.__call__`` does."""
+        self._check(arrays)
+        return self.kernel(*arrays, *self.fixed, out=out)
+
+    def capture(self, *arrays: Any, out: Any = None) -> Captured:
+        """A call as a CUDA graph. Takes, returns and raises what ``CudaKernel.capture`` does."""
+        self._check(arrays)
+        return self.kernel.capture(*arrays, *self.fixed, out=out)
+
+    def _check(self, arrays: Sequence[Any]) -> None:
         wanted = len(self.kernel.program.inputs) - len(self.fixed)
         if len(arrays) != wanted:
             raise ArrayError(f"{len(arrays)} arrays for a kernel of {wanted} inputs that are not constant")
-        return self.kernel(*arrays, *self.fixed, out=out)
 
 
 def prepared_kernel(kernel: CudaKernel, constants: Mapping[str, Any]) -> CudaPrepared:

@@ -13,6 +13,9 @@ MOST_BLOCKS = 2**31 - 1
 """What a grid may have along x."""
 BLOCKS_WITH_SCRATCH = 2048
 """Blocks where each needs device memory of its own: more than run at once on any device there is."""
+_FLOAT = 4
+_ALIGNED = 256
+"""Where buffers begin: as allocators align them, so that accesses of 16 bytes and whole lines are aligned too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,21 @@ class Step:
     blocks: int
     scratch: tuple[int, ...]
     extents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where buffers lie in one piece of device memory.
+
+    Args:
+        bytes: its size.
+        workspaces: offsets of the buffers that launches hand on, in the order of their names.
+        scratch: offsets of each step's own memory. Steps follow each other, so they share it.
+    """
+
+    bytes: int
+    workspaces: dict[str, int]
+    scratch: tuple[tuple[int, ...], ...]
 
 
 def steps(module: Module, shapes: Shapes) -> tuple[Step, ...]:
@@ -42,6 +60,27 @@ def steps(module: Module, shapes: Shapes) -> tuple[Step, ...]:
 def workspaces(module: Module, shapes: Shapes) -> dict[str, int]:
     """The floats of every buffer that launches hand on to each other."""
     return {b.name: prod(size_at(size, shapes) for size in b.dims) for b in module.workspaces}
+
+
+def layout(handed_on: dict[str, int], launches: tuple[Step, ...]) -> Layout:
+    """Places for the workspaces of so many floats, and behind them for the scratch memory of ``launches``."""
+    offsets, shared = _in_a_row(0, tuple(handed_on.values()))
+    scratch: list[tuple[int, ...]] = []
+    end = shared
+    for step in launches:
+        places, behind = _in_a_row(shared, step.scratch)
+        scratch.append(places)
+        end = max(end, behind)
+    return Layout(end, dict(zip(handed_on, offsets, strict=True)), tuple(scratch))
+
+
+def _in_a_row(start: int, floats: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Offsets of buffers one after the other from ``start`` on, and where the last one ends."""
+    offsets: list[int] = []
+    for count in floats:
+        offsets.append(start)
+        start += -(-_FLOAT * count // _ALIGNED) * _ALIGNED
+    return tuple(offsets), start
 
 
 def _trips(loop: For, shapes: Shapes) -> int:

@@ -47,7 +47,7 @@ class Emulated:
             modules = [replace(module, source=source) for module, source in zip(modules, sources, strict=True)]
         self.modules = modules
         self._library = ctypes.CDLL(
-            str(_built("\n".join(_translated(n, m, p) for n, (m, p) in enumerate(zip(modules, programs, strict=True)))))
+            str(built("\n".join(_translated(n, m, p) for n, (m, p) in enumerate(zip(modules, programs, strict=True)))))
         )
 
     def run(
@@ -95,6 +95,13 @@ class Emulated:
         return tuple(results)
 
 
+def rewritten(source: str) -> str:
+    """CUDA C as C++ for the shim."""
+    for pattern, replacement in _REWRITES:
+        source = re.sub(pattern, replacement, source)
+    return source
+
+
 def _memory(module: Module, program: Program) -> list[str]:
     """The buffers of a program that are not the blocks' own."""
     outputs = [program.outputs[p] for p in written_outputs(program)]
@@ -103,9 +110,7 @@ def _memory(module: Module, program: Program) -> list[str]:
 
 def _translated(number: int, module: Module, program: Program) -> str:
     """The source as C++, and a function that makes its launches."""
-    source = module.source
-    for pattern, replacement in _REWRITES:
-        source = re.sub(pattern, replacement, source)
+    source = rewritten(module.source)
     names = _memory(module, program)
     scratch = [piece.name for entry in module.entries for piece in entry.scratch]
     lines = [
@@ -138,7 +143,7 @@ def _translated(number: int, module: Module, program: Program) -> str:
     return "\n".join(lines)
 
 
-def _built(source: str) -> Path:
+def built(source: str) -> Path:
     """The shared library of C++ source behind the shim, built once."""
     text = SHIM.read_text() + source
     folder = Path(os.environ["ILANG_EQ_CACHE"])
