@@ -139,6 +139,12 @@ class AdditiveModel:
         own = [self._own(c, sized, knobs) for c in self.structure.classes]
         return [*own, *(self._edge(edge, sized, knobs) for edge in self.sites)]
 
+    def paid(self, c: ClassId, knobs: Knobs) -> Costs:
+        """(G,): what class ``c`` pays in the model of one choice, by itself and for what it reads."""
+        sized = {of.fusion: of.rows.at(knobs, self.processor) for of in self._by_fusion[c]}
+        edges = (self._edge(edge, sized, knobs) for edge in self.sites if edge[0] == c)
+        return np.sum([table.values.reshape(-1) for table in (self._own(c, sized, knobs), *edges)], axis=0)
+
     def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
         total = np.zeros((len(self.domains[c]), knobs.points))
         for of in self._by_fusion[c]:

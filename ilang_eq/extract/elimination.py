@@ -8,7 +8,8 @@ elimination, 1999). Exact; the width of the elimination order decides the price.
 Every table carries a last axis, the grid: tile sizes, for us. One pass answers all grid points.
 
 Invariants:
-  * a bucket's tables have the bucket's variable on axis 0 and mention only variables eliminated later besides
+  * inside, a table's grid comes first, and then its variables in elimination order: so inner loops are long
+  * a bucket's tables have the bucket's variable on axis 1 and mention only variables eliminated later besides
   * with the later variables fixed, moving a bucket's variable changes the optimum by the change in its row
 """
 
@@ -30,6 +31,9 @@ Choice = tuple[int, ...]
 
 WIDEST = 20_000_000
 """Entries of the largest table held at once (160 MB)."""
+
+_AT_ONCE = 250_000
+"""Entries of a table over several grid points: such a one stays in a second-level cache."""
 
 _LOOKS_PER_CHOICE = 500
 """``best_k`` looks at this many choices for each that it was asked for: repeats could go on without end."""
@@ -62,7 +66,7 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Domains, an elimination order, and tables whose scopes follow it."""
+    """Domains, an elimination order, and tables whose scopes follow it, their grids first."""
 
     domains: tuple[int, ...]
     order: tuple[int, ...]
@@ -70,7 +74,11 @@ class _Problem:
 
     def at(self, point: int) -> _Problem:
         """The problem of one grid point."""
-        tables = tuple(Table(t.scope, _grid_slice(t.values, point, point + 1)) for t in self.tables)
+        return self.between(point, point + 1)
+
+    def between(self, lo: int, hi: int) -> _Problem:
+        """The problem of some grid points."""
+        tables = tuple(Table(t.scope, t.values if len(t.values) == 1 else t.values[lo:hi]) for t in self.tables)
         return _Problem(self.domains, self.order, tables)
 
 
@@ -106,7 +114,7 @@ def eliminate(domains: Sequence[int], tables: Sequence[Table], grid: int) -> Sol
     if width > WIDEST:
         raise TooWide(f"elimination needs a table of {width:.1e} entries", expected=f"at most {WIDEST:.0e}")
     problem = _Problem(tuple(domains), order, tuple(_along(t, order) for t in tables))
-    step = max(1, WIDEST // max(width, 1))
+    step = max(1, _AT_ONCE // max(width, 1))
     pieces = [_costs(problem, lo, min(lo + step, grid)) for lo in range(0, grid, step)]
     return Solution(np.concatenate(pieces) if pieces else np.zeros(0), problem)
 
@@ -173,21 +181,16 @@ def _elimination_order(domains: Sequence[int], tables: Sequence[Table]) -> tuple
 
 
 def _along(table: Table, order: tuple[int, ...]) -> Table:
-    """``table`` with its axes in elimination order: then the next to go is always axis 0."""
+    """``table`` with the grid first and then its axes in elimination order: the next to go is always axis 1."""
     place = {v: n for n, v in enumerate(order)}
     axes = sorted(range(len(table.scope)), key=lambda n: place[table.scope[n]])
-    values = np.asarray(table.values, dtype=np.float64).transpose([*axes, len(axes)])
-    return Table(tuple(table.scope[n] for n in axes), values)
-
-
-def _grid_slice(values: Costs, lo: int, hi: int) -> Costs:
-    return values if values.shape[-1] == 1 else values[..., lo:hi]
+    values = np.asarray(table.values, dtype=np.float64).transpose([len(axes), *axes])
+    return Table(tuple(table.scope[n] for n in axes), np.ascontiguousarray(values))
 
 
 def _costs(problem: _Problem, lo: int, hi: int) -> Costs:
     """Optima at grid points lo to hi."""
-    tables = tuple(Table(t.scope, _grid_slice(t.values, lo, hi)) for t in problem.tables)
-    _, constant = _forward(_Problem(problem.domains, problem.order, tables))
+    _, constant = _forward(problem.between(lo, hi))
     return np.broadcast_to(constant, (hi - lo,))
 
 
@@ -221,18 +224,19 @@ def _message(bucket: _Bucket, domains: tuple[int, ...], place: dict[int, int]) -
     scope = tuple(sorted({v for t in bucket.tables for v in t.scope}, key=place.__getitem__))
     smallest_first = sorted(bucket.tables, key=lambda t: t.values.size)
     joint = reduce(np.add, (_broadcast(t, scope) for t in smallest_first))
-    return Table(scope[1:], np.min(joint, axis=0))
+    return Table(scope[1:], np.min(joint, axis=1))
 
 
 def _broadcast(table: Table, scope: tuple[int, ...]) -> Costs:
     """``table`` over the wider ``scope``, in the same order, with axes of length 1 where it does not care."""
-    lengths = dict(zip(table.scope, table.values.shape, strict=False))
-    return table.values.reshape(*(lengths.get(v, 1) for v in scope), table.values.shape[-1])
+    grid, *shape = table.values.shape
+    lengths = dict(zip(table.scope, shape, strict=True))
+    return table.values.reshape(grid, *(lengths.get(v, 1) for v in scope))
 
 
 def _row(bucket: _Bucket, domain: int, choice: Sequence[int]) -> Costs:
     """Cost of each value of the bucket's variable, later ones as in ``choice``."""
-    rows = (t.values[(slice(None), *(choice[v] for v in t.scope[1:]), 0)] for t in bucket.tables)
+    rows = (t.values[(0, slice(None), *(choice[v] for v in t.scope[1:]))] for t in bucket.tables)
     return reduce(np.add, rows, np.zeros(domain))
 
 
@@ -248,9 +252,7 @@ def _complete(
 
 def _cost_of(problem: _Problem, point: int, choice: Choice) -> float:
     """The sum of the table entries that ``choice`` picks."""
-    return math.fsum(
-        float(_grid_slice(t.values, point, point + 1)[(*(choice[v] for v in t.scope), 0)]) for t in problem.tables
-    )
+    return math.fsum(float(t.values[(0, *(choice[v] for v in t.scope))]) for t in problem.at(point).tables)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -178,11 +178,12 @@ class Rows:
 
 def _block_sizes(rows: Costs, width: Costs, machine: Machine) -> Costs:
     """(2, G): rows and elements of the micro-kernel of tiles of ``rows`` by ``width``."""
+    pairs, which = np.unique(rows + 1j * width, return_inverse=True)
     found = []
-    for row, lane in zip(rows.tolist(), width.tolist(), strict=True):
-        whole = (int(row), int(lane))
+    for pair in pairs.tolist():
+        whole = (int(pair.real), int(pair.imag))
         found.append(micro_kernel(*whole, machine.lanes, machine.vector_registers) or whole)
-    return np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return np.array(found, dtype=np.float64).reshape(-1, 2).T[:, which]
 
 
 def _members(axes: Sequence[AxisId], loops: tuple[AxisId, ...]) -> Mask:

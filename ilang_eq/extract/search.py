@@ -27,6 +27,7 @@ from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
+from ilang_eq.extract.tiling import Tiling
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, Space
 
@@ -42,9 +43,6 @@ _STARTS = 2
 _RANDOM_STARTS = 2
 """Random tile sizes among the starts."""
 
-_GROUP_PRODUCT = 1400
-"""Combinations of tile sizes that are tried at once for one structure."""
-
 _ALIKE = (8, 16, 32, 64, 256)
 """Tile sizes, the same for all axes, among the starts."""
 
@@ -55,7 +53,6 @@ _LARGE = 8
 """Reductions with this part of the largest one's iterations, or more, are done otherwise in further candidates."""
 
 _ROUNDS = 2
-_SWEEPS = 2
 
 
 def propose(
@@ -95,7 +92,8 @@ def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]
 
     Raises TooWide.
     """
-    points = _refined(model, sizes, starts)
+    tiling = Tiling(model, sizes, _options(model.structure, sizes))
+    points = _refined(tiling, starts)
     knobs = _knobs(sizes, points)
     tables = model.tables(knobs)
     nearest = best_k(model.sizes, tables, knobs.points, min(k, _NEAREST), partial(_plan, model))
@@ -107,7 +105,7 @@ def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]
             choices.append((point, other.choice(point)))
     found: dict[Graph, Sized] = {}
     for point, choice in choices:
-        candidate = _candidate(model, sizes, choice, points[point])
+        candidate = _candidate(tiling, choice, points[point])
         found.setdefault(candidate.graph, candidate)
     return list(found.values())
 
@@ -139,10 +137,11 @@ def _forbidding(variable: int, domain: Domain, alike: Callable[[State], bool]) -
     return Table((variable,), np.array([[np.inf if s is not None and alike(s) else 0.0] for s in domain]))
 
 
-def _candidate(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> Sized:
+def _candidate(tiling: Tiling, choice: Choice, start: Tiles) -> Sized:
     """``choice`` with the tiles that suit it."""
+    model = tiling.model
     schedule = model.schedule(choice)
-    tiles, cost = _descended(model, sizes, choice, start)
+    tiles, cost = tiling.best(choice, start)
     used = sorted({axis for state in schedule.states.values() for axis in state.nest})
     chosen = {axis: tiles[axis] for axis in used}
     return Sized.of(model.structure, model.processor.machine, replace(schedule, tiles=chosen), cost * 1e-9)
@@ -181,50 +180,20 @@ def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:
     return Knobs(sizes, {axis: np.array([float(p[axis]) for p in points]) for axis in axes})
 
 
-def _refined(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles]) -> list[Tiles]:
+def _refined(tiling: Tiling, starts: list[Tiles]) -> list[Tiles]:
     """The best few tile choices: of ``starts`` if they are complete, else as found from there."""
-    complete = len(starts) == math.prod(map(len, _options(model.structure, sizes).values()))
+    model = tiling.model
+    complete = len(starts) == math.prod(map(len, tiling.options.values()))
     points = starts
     for _ in range(_ROUNDS):
-        knobs = _knobs(sizes, points)
+        knobs = _knobs(tiling.sizes, points)
         solution = eliminate(model.sizes, model.tables(knobs), knobs.points)
         promising = [int(g) for g in np.argsort(solution.costs, kind="stable")[:_STARTS]]
         if complete:
             return [points[g] for g in promising]
-        refined = [_descended(model, sizes, solution.choice(g), points[g])[0] for g in promising]
+        refined = [tiling.best(solution.choice(g), points[g])[0] for g in promising]
         settled = all(tiles in points for tiles in refined)
         points = [dict(tiles) for tiles in dict.fromkeys(tuple(tiles.items()) for tiles in refined)]
         if settled:
             break
     return points
-
-
-def _descended(model: AdditiveModel, sizes: Mapping[AxisId, int], choice: Choice, start: Tiles) -> tuple[Tiles, float]:
-    """The best tiles for the structure ``choice``, and its cost: a few axes at a time, in all combinations."""
-    alone = model.only(model.needed(choice))
-    used = {axis for domain in alone.domains.values() for state in domain if state is not None for axis in state.nest}
-    options = {axis: found for axis, found in _options(model.structure, sizes).items() if axis in used}
-    groups = _groups(options) or [[]]
-    tiles, best = dict(start), math.inf
-    for _ in range(_SWEEPS):
-        before = best
-        for group in groups:
-            points = [tiles | dict(zip(group, found, strict=True)) for found in product(*(options[a] for a in group))]
-            costs = np.broadcast_to(sum(t.values.reshape(-1) for t in alone.tables(_knobs(sizes, points))), len(points))
-            tiles, best = points[int(np.argmin(costs))], float(costs.min())
-        if len(groups) == 1 or best == before:
-            break
-    return tiles, best
-
-
-def _groups(options: Mapping[AxisId, tuple[int, ...]]) -> list[list[AxisId]]:
-    """The axes in groups with few combinations of tile sizes."""
-    groups: list[list[AxisId]] = []
-    combinations = 0
-    for axis, found in options.items():
-        combinations *= len(found)
-        if not 0 < combinations <= _GROUP_PRODUCT:
-            groups.append([])
-            combinations = len(found)
-        groups[-1].append(axis)
-    return groups
