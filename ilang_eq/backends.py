@@ -31,13 +31,19 @@ class Target:
         name: what users call it.
         make: a kernel of a program, for so many threads (None for all; a device uses what it has).
         place: NumPy arrays as the kernel takes them: on the device.
+        fetch: what a kernel returned, as NumPy arrays.
         seconds: how long a call of it takes.
     """
 
     name: str
     make: Callable[[Program, int | None], Kernel]
     place: Callable[[Sequence[np.ndarray]], list[Any]]
+    fetch: Callable[[Sequence[Any]], list[np.ndarray]]
     seconds: Callable[[Callable[[], object]], float]
+
+
+def _arrays(results: Sequence[Any]) -> list[np.ndarray]:
+    return [np.asarray(result) for result in results]
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -49,14 +55,14 @@ def _seconds(call: Callable[[], object]) -> float:
 def _c() -> Target:
     from ilang_eq.c.kernel import CKernel
 
-    return Target("c", CKernel, list, _seconds)
+    return Target("c", CKernel, list, _arrays, _seconds)
 
 
 def _cuda() -> Target:
     from ilang_eq.cuda import device
     from ilang_eq.cuda.kernel import CudaKernel
 
-    return Target("cuda", CudaKernel, device.place, device.seconds)
+    return Target("cuda", CudaKernel, device.place, device.fetch, device.seconds)
 
 
 TARGETS: dict[str, Callable[[], Target]] = {"c": _c, "cuda": _cuda}

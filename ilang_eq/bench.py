@@ -1,7 +1,8 @@
 """How fast a kernel is, and how fast it could be: warm calls, timed in turn.
 
-Times are of whole calls from Python. Calls so short that the clock's grain would show are timed several together. A
-kernel of this package writes into the output of its first call; other functions allocate theirs.
+Times are of whole calls from Python; with CuPy arrays, of the device, by its events. Calls so short that the clock's
+grain would show are timed several together. A kernel of this package writes into the output of its first call; other
+functions allocate theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ilang_eq.errors import OptionError
 from ilang_eq.text_table import text_table, time_text
@@ -21,6 +22,9 @@ from ilang_eq.work import Work, work_of
 
 if TYPE_CHECKING:
     from ilang_eq.optimized import Optimized
+
+Clock: TypeAlias = Callable[[Callable[[], object]], float]
+"""Seconds that a function takes."""
 
 REPEATS = 20
 WARM_UP = 3
@@ -73,12 +77,11 @@ class Bench:
         timing: of its calls.
         work: what the component, as it was given, has to do. A schedule that saves operations exceeds what is possible.
         least_seconds: what the machine needs for the work of the given or of the chosen component, whichever is less.
-            None for a target without a description of that kind.
     """
 
     timing: Timing
     work: Work
-    least_seconds: float | None
+    least_seconds: float
 
     @property
     def gflops(self) -> float:
@@ -91,9 +94,9 @@ class Bench:
         return self.work.bytes / self.timing.median * 1e-9
 
     @property
-    def fraction(self) -> float | None:
+    def fraction(self) -> float:
         """How much of the machine's limit is reached: 1 if no kernel could be faster."""
-        return None if self.least_seconds is None else self.least_seconds / self.timing.median
+        return self.least_seconds / self.timing.median
 
     def __str__(self) -> str:
         low, high = self.timing.quartiles
@@ -105,9 +108,8 @@ class Bench:
             ("samples", str(len(self.timing.samples))),
             ("operations", f"{self.gflops:.4g} GFLOP/s"),
             ("compulsory bytes", f"{self.gb_s:.4g} GB/s"),
+            ("of the machine's limit", f"{self.fraction:.1%}"),
         ]
-        if self.fraction is not None:
-            rows.append(("of the machine's limit", f"{self.fraction:.1%}"))
         return text_table((self.timing.name, ""), rows)
 
 
@@ -141,21 +143,27 @@ def bench(best: Optimized, arrays: Sequence[Any], repeats: int = REPEATS, warm_u
         ArrayError, BuildError: as a call does.
         OptionError: fewer than one repeat.
     """
-    from ilang_eq.extract.models import MODELS
+    from ilang_eq.backends import TARGETS
     from ilang_eq.lang.shapes import infer
     from ilang_eq.lang.wiring import wire
     from ilang_eq.measure import random_inputs
 
-    arrays = arrays or random_inputs(best.extents, best.component.inputs, seed=0)
+    arrays = arrays or TARGETS[best.target]().place(random_inputs(best.extents, best.component.inputs, seed=0))
     given, chosen = wire(best.baseline.component), wire(best.component)
     extents = infer(given).bind([tuple(array.shape) for array in arrays])
     (timing,) = _timed({best.target: best}, arrays, repeats, warm_up, seed=0)
-    machine = MODELS[best.target](best.threads).machine
     work = work_of(given, extents)
-    least = None
-    if best.target == "c":
-        least = min(w.least_seconds(machine, best.threads) for w in (work, work_of(chosen, extents)))
-    return Bench(timing, work, least)
+    return Bench(timing, work, min(_least_seconds(best, w) for w in (work, work_of(chosen, extents))))
+
+
+def _least_seconds(best: Optimized, work: Work) -> float:
+    """What the machine that ``best`` is for needs at least for ``work``."""
+    from ilang_eq.extract.gpu_machine import chosen_gpu
+    from ilang_eq.extract.models import MODELS
+
+    if best.target == "cuda":
+        return work.least_seconds_of_gpu(chosen_gpu())
+    return work.least_seconds(MODELS[best.target](best.threads).machine, best.threads)
 
 
 def compare(
@@ -187,15 +195,15 @@ def _timed(
         raise OptionError("nothing to time", expected="at least one candidate")
     if repeats < 1 or warm_up < 1:
         raise OptionError(f"{repeats} repeats after {warm_up} warm-up calls", expected="at least one of each")
-    finish = _finisher(arrays)
+    clock = _clock(arrays)
     calls = {name: _call(candidate, arrays) for name, candidate in candidates.items()}
-    together = {name: _together(call, finish, warm_up) for name, call in calls.items()}
+    together = {name: _together(call, clock, warm_up) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     order, shuffled = list(calls), random.Random(seed)
     for _ in range(repeats):
         shuffled.shuffle(order)
         for name in order:
-            samples[name].append(_sample(calls[name], finish, together[name]))
+            samples[name].append(_sample(calls[name], clock, together[name]))
     return [Timing(name, tuple(found)) for name, found in samples.items()]
 
 
@@ -214,25 +222,34 @@ def _call(candidate: Callable[..., Any], arrays: Sequence[Any]) -> Callable[[], 
     return lambda: kernel(*arrays, out=out)
 
 
-def _together(call: Callable[[], Any], finish: Callable[[], None], warm_up: int) -> int:
+def _together(call: Callable[[], Any], clock: Clock, warm_up: int) -> int:
     """How many calls to time together, after ``warm_up`` calls."""
-    seconds = min(_sample(call, finish, 1) for _ in range(warm_up))
+    seconds = min(_sample(call, clock, 1) for _ in range(warm_up))
     return max(1, math.ceil(_SHORT_S / max(seconds, 1e-9)))
 
 
-def _sample(call: Callable[[], Any], finish: Callable[[], None], together: int) -> float:
-    started = time.perf_counter()
-    for _ in range(together):
-        call()
-    finish()
-    return (time.perf_counter() - started) / together
+def _sample(call: Callable[[], Any], clock: Clock, together: int) -> float:
+    def calls() -> None:
+        for _ in range(together):
+            call()
+
+    return clock(calls) / together
 
 
-def _finisher(arrays: Sequence[Any]) -> Callable[[], None]:
-    """What waits for the device that ``arrays`` are on."""
+def _clock(arrays: Sequence[Any]) -> Clock:
+    """How to time calls on ``arrays``: by events of the device that they are on, or by this processor's clock."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and any(isinstance(a, torch.Tensor) and a.is_cuda for a in arrays):
-        return torch.cuda.synchronize
     if cupy is not None and any(isinstance(a, cupy.ndarray) for a in arrays):
-        return cupy.cuda.get_current_stream().synchronize
-    return lambda: None
+        from ilang_eq.cuda import device
+
+        return device.seconds
+    if torch is not None and any(isinstance(a, torch.Tensor) and a.is_cuda for a in arrays):
+        return lambda calls: _elapsed(calls, torch.cuda.synchronize)
+    return lambda calls: _elapsed(calls, lambda: None)
+
+
+def _elapsed(calls: Callable[[], object], finish: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    calls()
+    finish()
+    return time.perf_counter() - started

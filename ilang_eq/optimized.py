@@ -105,6 +105,14 @@ class Optimized:
         return self.best.component
 
     @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the inputs, as it was optimised for."""
+        found: list[list[int]] = [[] for _ in range(self.component.inputs)]
+        for (k, _), n in sorted(self.extents.items()):
+            found[k].append(n)
+        return tuple(map(tuple, found))
+
+    @property
     def cost(self) -> float:
         """Predicted seconds a call."""
         return self.best.cost.seconds

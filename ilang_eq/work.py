@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ilang_eq.extract.gpu_machine import Gpu
 from ilang_eq.extract.machine import Machine
 from ilang_eq.lang.expr import Expr
 from ilang_eq.lang.graph import Graph, Value
@@ -28,6 +29,13 @@ class Work:
         level = next(level for level in machine.levels if self.bytes <= level.bytes)
         bandwidth = min(used * level.bandwidth, level.bandwidth_all)
         return max(self.operations / (2 * machine.vector.fma * used), self.bytes / bandwidth) * 1e-9
+
+    def least_seconds_of_gpu(self, gpu: Gpu) -> float:
+        """The longer of the operations at the rate of fused multiply-adds, two each, and the bytes at the bandwidth of
+        the cache if it holds them all, else of a copy."""
+        rate = 2 * gpu.fma * gpu.sms * gpu.clock_ghz
+        bandwidth = gpu.l2_gbs if self.bytes <= gpu.l2_bytes else gpu.dram_gbs
+        return max(self.operations / rate, self.bytes / bandwidth) * 1e-9
 
 
 def work_of(graph: Graph, extents: dict[Dimension, int]) -> Work:

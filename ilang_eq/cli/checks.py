@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ilang_eq.c.build import build, find_compiler
 from ilang_eq.cache import cache_directory
+from ilang_eq.cli.finding import Finding
+from ilang_eq.cli.gpu_checks import gpu
 from ilang_eq.database.store import Database
 from ilang_eq.database.tolerant import results_at
 from ilang_eq.database.version import package_version
 from ilang_eq.errors import BuildError, DatabaseError, ILangError
 from ilang_eq.host import processor_name
-
-State = Literal["good", "absent", "broken"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing, whether it works, and what to do if it does not. What is absent is not needed."""
-
-    subject: str
-    state: State
-    detail: str
-    fix: str = ""
 
 
 def _program() -> Iterator[Finding]:
@@ -86,22 +73,6 @@ def _openmp(command: tuple[str, ...]) -> Finding:
     if built.returncode == 0:
         return Finding("OpenMP", "good", "kernels use threads")
     return Finding("OpenMP", "broken", "kernels run on one thread", "install libomp-dev (clang), or use gcc")
-
-
-def _gpu() -> Iterator[Finding]:
-    driver = shutil.which("nvidia-smi")
-    if driver is None:
-        yield Finding("GPU", "absent", "no NVIDIA driver")
-        return
-    try:
-        query = [driver, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-        told = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        yield Finding("GPU", "broken", f"nvidia-smi fails: {error}", "reinstall the NVIDIA driver")
-        return
-    yield Finding("GPU", "good", told)
-    if _version("cupy-cuda12x") is None and _version("cupy") is None:
-        yield Finding("CuPy", "absent", "the GPU cannot be used without it", "pip install cupy-cuda12x")
 
 
 _LIBRARIES = {
@@ -173,7 +144,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _program,
     _processor,
     _compiler,
-    _gpu,
+    gpu,
     _libraries,
     _cache,
     _database,

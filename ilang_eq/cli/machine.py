@@ -6,8 +6,9 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from ilang_eq.cli.checks import CHECKS, Finding
+from ilang_eq.cli.checks import CHECKS
 from ilang_eq.cli.command import Answer, Command
+from ilang_eq.cli.finding import Finding
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.machine import Machine
 

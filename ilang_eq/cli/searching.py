@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ def add_component(parser: argparse.ArgumentParser) -> None:
 def add_search(parser: argparse.ArgumentParser) -> None:
     """How to search, and where results are kept."""
     parser.add_argument("--target", default="c", choices=list(TARGETS))
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="for --target cuda: sm_80, sm_89, sm_90, or a description (default: $ILANG_EQ_GPU)",
+    )
     parser.add_argument("--threads", type=int, help="threads the kernel may use (default: all cores)")
     parser.add_argument("--effort", default="model", choices=EFFORTS, help="measure: time the best few")
     parser.add_argument("--budget", type=float, metavar="S", help="seconds for a search")
@@ -47,9 +53,25 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 
 def search_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of ``optimize`` that ``add_search`` read."""
+    """The keyword arguments of ``optimize`` that ``add_search`` read.
+
+    Raises:
+        OptionError: ``--gpu`` for another target, or one that names no GPU.
+    """
+    if options.gpu is not None:
+        choose_gpu(options.gpu, options.target)
     found = {name: getattr(options, name) for name in ("target", "threads", "effort", "rules", "seed")}
     return found | {"budget_s": options.budget, "database": False if options.no_database else options.database}
+
+
+def choose_gpu(name: str, target: str) -> None:
+    """Have this process, and those it starts, optimise for the GPU ``name``."""
+    from ilang_eq.extract.gpu_machine import VARIABLE, load_gpu
+
+    if target != "cuda":
+        raise OptionError(f"--gpu {name} says nothing about kernels for {target!r}", expected="--target cuda")
+    load_gpu(name)
+    os.environ[VARIABLE] = name
 
 
 def component_of(options: argparse.Namespace) -> tuple[Component, list[tuple[int, ...]] | None]:
@@ -77,7 +99,7 @@ def described(best: Optimized) -> dict[str, Any]:
         "baseline_seconds": best.baseline_cost,
         "target": best.target,
         "threads": best.threads,
-        "shapes": [print_shape(shape) for shape in _shapes(best)],
+        "shapes": [print_shape(shape) for shape in best.shapes],
         "kernels": best.plan().kernels,
         "origin": best.report.origin,
         "stop_reason": best.report.stop_reason,
@@ -93,13 +115,6 @@ def ranked(schedules: tuple[Schedule, ...]) -> list[dict[str, Any]]:
         {"schedule": str(s), "predicted_seconds": s.cost.seconds, "measured_seconds": s.measured, "terms": s.cost.terms}
         for s in schedules
     ]
-
-
-def _shapes(best: Optimized) -> list[list[int]]:
-    shapes: list[list[int]] = [[] for _ in range(best.component.inputs)]
-    for (k, _), n in sorted(best.extents.items()):
-        shapes[k].append(n)
-    return shapes
 
 
 def _shape(text: str) -> tuple[int, ...]:

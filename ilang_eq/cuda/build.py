@@ -43,6 +43,12 @@ def build(source: str, arch: int) -> Path:
     if arch < _OLDEST:
         raise BuildError(f"the device has compute capability {arch / 10}", expected=f"at least {_OLDEST / 10}")
     compiler = nvrtc()
+    if arch not in (known := _architectures(compiler)):
+        raise BuildError(
+            f"NVRTC {_version(compiler)} does not know the device, which is sm_{arch}",
+            expected="a newer nvidia-cuda-nvrtc",
+            legal=tuple(f"sm_{one}" for one in known if one >= _OLDEST),
+        )
     key = "\0".join([source, str(arch), *_OPTIONS, _version(compiler)])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + f".sm_{arch}.cubin"
 
@@ -87,6 +93,11 @@ def nvrtc() -> Any:
     raise BuildError("no NVRTC library", expected="pip install nvidia-cuda-nvrtc, or $CUDA_HOME naming a CUDA toolkit")
 
 
+def nvrtc_version() -> str:
+    """The version of NVRTC, such as "13.0". Raises BuildError if there is none."""
+    return _version(nvrtc())
+
+
 def _candidates() -> Iterator[Path]:
     """Where NVRTC may be: the toolkit that ``$CUDA_HOME`` names, Python packages, the loader's path."""
     homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
@@ -104,6 +115,15 @@ def _version(compiler: Any) -> str:
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(compiler, compiler.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
     return f"{major.value}.{minor.value}"
+
+
+def _architectures(compiler: Any) -> tuple[int, ...]:
+    """What it compiles for."""
+    count = ctypes.c_int()
+    _check(compiler, compiler.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+    found = (ctypes.c_int * count.value)()
+    _check(compiler, compiler.nvrtcGetSupportedArchs(found))
+    return tuple(found)
 
 
 def _fetched(compiler: Any, program: ctypes.c_void_p, what: str) -> bytes:

@@ -191,9 +191,9 @@ def place(arrays: Sequence[np.ndarray]) -> list[Any]:
         raise _full("inputs", sum(array.nbytes for array in arrays), error) from None
 
 
-def fetch(array: Any) -> np.ndarray:
-    """A copy of a CuPy array in main memory. Waits for it."""
-    return cupy().asnumpy(array)
+def fetch(arrays: Sequence[Any]) -> list[np.ndarray]:
+    """Copies of CuPy arrays in main memory. Waits for them."""
+    return [cupy().asnumpy(array) for array in arrays]
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -21,7 +21,8 @@ from ilang_eq.errors import OptionError
 from ilang_eq.extract.machine import Level, Machine, Rates
 
 _SHIPPED = files("ilang_eq.extract") / "gpus"
-_VARIABLE = "ILANG_EQ_GPU"
+VARIABLE = "ILANG_EQ_GPU"
+"""Names the GPU to optimise for: a description that comes with the package, or a file."""
 _DEFAULT = "sm_90"
 _FAR = 1 / 8
 """The share of outer levels' bandwidth that the additive model is told of. It adds up what a GPU overlaps and does not
@@ -108,7 +109,7 @@ def load_gpu(name_or_path: str | Path) -> Gpu:
 
 def chosen_gpu() -> Gpu:
     """The GPU to optimise for: ``$ILANG_EQ_GPU``, a name or a file, else the default. No device is asked."""
-    return load_gpu(os.environ.get(_VARIABLE) or _DEFAULT)
+    return load_gpu(os.environ.get(VARIABLE) or _DEFAULT)
 
 
 def _positive(value: object) -> bool:

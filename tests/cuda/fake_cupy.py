@@ -120,6 +120,7 @@ class Fake:
             getDeviceCount=self._count, CUDARuntimeError=CUDARuntimeError, memcpyAsync=self._copy,
             memcpyDeviceToDevice=3, getDevice=lambda: self.current, setDevice=self._switch, memGetInfo=lambda: (
             self.memory, 10**9), driverGetVersion=lambda: self.driver_version, runtimeGetVersion=lambda: 13020,
+            getDeviceProperties=self._properties,
             streamIsCapturing=self._is_capturing, streamCaptureModeThreadLocal=1, graphLaunch=self._replay,
         )  # fmt: skip
         cuda = SimpleNamespace(
@@ -143,6 +144,11 @@ class Fake:
         if self.devices < 0:
             raise CUDARuntimeError("cudaErrorInsufficientDriver")
         return self.devices
+
+    def _properties(self, number: int) -> dict[str, Any]:
+        major, minor = divmod(int(self.capability), 10)
+        known = {"name": b"NVIDIA H200", "totalGlobalMem": 150 * 2**30, "multiProcessorCount": 132}
+        return known | {"major": major, "minor": minor}
 
     def _switch(self, number: int) -> None:
         self.current = number

@@ -64,3 +64,10 @@ def test_a_refusal_shows_what_the_compiler_said() -> None:
 def test_too_old_a_device() -> None:
     with pytest.raises(BuildError, match=r"capability 7.5\nexpected: at least 8.0"):
         build("", 75)
+
+
+def test_too_new_a_device() -> None:
+    with pytest.raises(
+        BuildError, match=r"(?s)NVRTC \d+\.\d+ does not know the device, which is sm_999.*legal: sm_80, .*sm_90"
+    ):
+        build("", 999)
