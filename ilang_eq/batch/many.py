@@ -131,7 +131,7 @@ def _run(jobs: Sequence[Job], runner: Executor, results: Results, report: Report
     def end(job: Job, best: Optimized | None, error: str | None, seconds: float) -> None:
         ended.append(Result(job.name, job.tasks, job.weight, best, error, seconds))
         origin = "failed" if best is None else best.report.origin
-        report(Progress(len(ended), len(jobs), job.name, origin, seconds))
+        report(Progress(len(ended), len(jobs), job.name, origin, seconds, job.tasks, best))
 
     unknown: list[Job] = []
     for job in jobs:

@@ -6,6 +6,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ilang_eq.optimized import Optimized
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,8 @@ class Progress:
         name: of the task that this was for.
         origin: "search", or the database that knew the result; "failed" if there is none.
         seconds: what it took.
+        tasks: the numbers of the tasks that it answers.
+        best: the result; None if there is none.
     """
 
     done: int
@@ -24,6 +30,8 @@ class Progress:
     name: str
     origin: str
     seconds: float
+    tasks: tuple[int, ...]
+    best: Optimized | None
 
 
 Report = Callable[[Progress], None]

@@ -14,10 +14,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from ilang_eq.cache import kept
 from ilang_eq.errors import BuildError
+from ilang_eq.host import checked_threads
 
 TIMEOUT_S = 300
 """How long the compiler may take over one kernel."""
@@ -52,6 +56,27 @@ def build(source: str, sanitize: bool = False) -> Path:
     key = "\0".join([source, *compiler, *flags, _version(compiler), _processor()])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + ".so"
     return kept(name, lambda scratch: _compile(compiler, flags, source, scratch))
+
+
+@contextmanager
+def building() -> Iterator[Callable[[str], None]]:
+    """A function that has a source compiled beside what else is done; each once, as many at a time as there are cores.
+
+    They are done when the context ends. Raises what ``build`` raised first.
+    """
+    pending: dict[str, Future[Path]] = {}
+    with ThreadPoolExecutor(checked_threads(None)) as pool:
+
+        def start(source: str) -> None:
+            if source not in pending:
+                pending[source] = pool.submit(build, source)
+
+        try:
+            yield start
+            for future in pending.values():
+                future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def find_compiler() -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from ilang_eq.c.arrays import (
 )
 from ilang_eq.c.build import build
 from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
+from ilang_eq.c.caller import SOURCE as ENTRY_SOURCE
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
 from ilang_eq.errors import ArrayError, BuildError
@@ -148,6 +149,15 @@ class CKernel:
         from ilang_eq.c.prepared import prepared_kernel
 
         return prepared_kernel(self, constants)
+
+    def sources(self, constants: Collection[int] = ()) -> tuple[str, ...]:
+        """What is compiled at the first call: of the kernel, or of what ``prepare`` makes of it for these inputs."""
+        from ilang_eq.c.prepared import halves
+
+        if not constants:
+            return (self.source, ENTRY_SOURCE)
+        _, first, rest = halves(self, frozenset(constants))
+        return (*(half.source for half in (first, rest) if half.program.outputs), ENTRY_SOURCE)
 
     def _quick(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
         """A call with plain arrays of the shapes of ``signature``; None, with nothing run, if they are not."""

@@ -45,7 +45,7 @@ def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
         for k, name in enumerate(program.inputs)
         if name in constants
     }
-    split, first, rest = _halves(kernel, frozenset(arrays))
+    split, first, rest = halves(kernel, frozenset(arrays))
     made = _made(first, [arrays[k] for k in split.constants]) if split.first.outputs else ()
     return Prepared(rest, (*(arrays[k] for k in split.fixed), *made))
 
@@ -62,7 +62,7 @@ _HALVES: WeakKeyDictionary[CKernel, dict[frozenset[int], tuple[Preparation, CKer
 """Kernels that were split before, by which inputs were constant: the layers of a model share them."""
 
 
-def _halves(kernel: CKernel, constants: frozenset[int]) -> tuple[Preparation, CKernel, CKernel]:
+def halves(kernel: CKernel, constants: frozenset[int]) -> tuple[Preparation, CKernel, CKernel]:
     """``kernel`` split for inputs that are constant: how, what runs once, and what runs at each call."""
     known = _HALVES.setdefault(kernel, {})
     if constants not in known:

@@ -87,15 +87,15 @@ def _trace(options: argparse.Namespace) -> Answer:
         traced.optimize()
     if options.output is not None:
         _write(options.output, traced.to_json())
-    coverage = traced.coverage
+    coverage, problems = traced.coverage, traced.problems.items()
     data = {
         "coverage": coverage.fraction,
         "regions": [{"name": region.name, "component": str(region.component)} for region in traced.regions],
-        "problems": [{"component": str(c), "shapes": s, "count": n} for (c, s), n in traced.problems.items()],
+        "problems": [{"component": str(p.component), "shapes": p.shapes, "count": n} for p, n in problems],
         "left": [{"op": row.op, "line": row.line, "reason": row.reason, "calls": row.calls} for row in coverage.rows],
     }
-    problems = [f"{n} × {' '.join(map(print_shape, shapes))}: {c}" for (c, shapes), n in traced.problems.items()]
-    return Answer("\n".join([str(coverage), "", *problems]), data)
+    lines = [f"{n} × {' '.join(map(print_shape, p.shapes))}: {p.component}" for p, n in problems]
+    return Answer("\n".join([str(coverage), "", *lines]), data)
 
 
 def _model(text: str) -> Callable[..., Any]:

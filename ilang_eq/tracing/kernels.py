@@ -9,17 +9,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from ilang_eq.backends import Kernel
+from ilang_eq.errors import TraceError
 from ilang_eq.lang.component import Component
 from ilang_eq.optimized import Optimized
 from ilang_eq.tracing.region import Region
 
 LOG = logging.getLogger("ilang_eq.trace")
 
-Problem: TypeAlias = tuple[Component, tuple[tuple[int, ...], ...]]
-"""What ``optimize`` is asked: a component, and shapes."""
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be optimised and built: a component for ``shapes``, its inputs number ``constants`` prepared."""
+
+    component: Component
+    shapes: tuple[tuple[int, ...], ...]
+    constants: tuple[int, ...] = ()
 
 
 def bucket(size: int) -> int:
@@ -28,7 +35,7 @@ def bucket(size: int) -> int:
 
 
 class Kernels:
-    """The kernels of a traced program, found when they are first needed.
+    """The kernels of a traced program, found and built when they are first needed.
 
     Args:
         threads: how many threads a kernel may use; None for all cores.
@@ -39,34 +46,49 @@ class Kernels:
         self.found: dict[Problem, Optimized] = {}
 
     def solve(self, regions: Iterable[Region], sizes: Mapping[str, int], why: str) -> None:
-        """Optimise what ``regions`` need at these sizes and is not known yet, and log it with the reason."""
+        """Optimise and build what ``regions`` need at these sizes and is not known yet, and log it with the reason.
+
+        Raises:
+            TraceError: a search failed.
+            BuildError: a kernel cannot be compiled.
+        """
         problems = dict.fromkeys(problem(region, sizes) for region in regions)
         missing = [each for each in problems if each not in self.found]
         if not missing:
             return
         LOG.info("optimising %d components: %s", len(missing), why)
         started = time.perf_counter()
-        self.found |= dict(zip(missing, _optimized(missing, self.threads), strict=True))
-        LOG.info("optimised %d components in %.1f s", len(missing), time.perf_counter() - started)
+        self.found |= dict(zip(missing, _built(missing, self.threads), strict=True))
+        LOG.info("optimised and built %d components in %.1f s", len(missing), time.perf_counter() - started)
 
     def kernel(self, region: Region, sizes: Mapping[str, int]) -> Kernel:
         """The kernel of a region that has been solved for these sizes."""
         return self.found[problem(region, sizes)].kernel
 
 
-def _optimized(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
-    """Each problem solved: several in processes of their own, as many at a time as there are cores."""
+def _built(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
+    """Each problem solved, in processes of their own, and what was found compiled beside the searches under way."""
     from ilang_eq.batch.many import optimize_many
-    from ilang_eq.optimizer import optimize
+    from ilang_eq.batch.progress import Progress
+    from ilang_eq.c.build import building
+    from ilang_eq.c.kernel import CKernel
 
-    if len(problems) == 1:
-        ((component, shapes),) = problems
-        return [optimize(component, shapes, threads=threads)]
-    batch = optimize_many(problems, threads=threads, progress=lambda ended: LOG.debug("%s", ended))
-    found = zip(problems, batch.best, strict=True)
-    return [best or optimize(component, shapes, threads=threads) for (component, shapes), best in found]
+    with building() as build:
+
+        def ended(progress: Progress) -> None:
+            LOG.debug("%s", progress)
+            kernel = None if progress.best is None else progress.best.kernel
+            if isinstance(kernel, CKernel):
+                for source in [s for n in progress.tasks for s in kernel.sources(problems[n].constants)]:
+                    build(source)
+
+        batch = optimize_many([(each.component, each.shapes) for each in problems], threads=threads, progress=ended)
+        for failed in batch.failed:
+            raise TraceError(f"no kernel for {problems[failed.tasks[0]].component}: {failed.error}")
+    return [best for best in batch.best if best is not None]
 
 
 def problem(region: Region, sizes: Mapping[str, int]) -> Problem:
     """What is to be optimised for a region when its symbols have these sizes."""
-    return region.component, region.shapes({symbol: bucket(size) for symbol, size in sizes.items()})
+    shapes = region.shapes({symbol: bucket(size) for symbol, size in sizes.items()})
+    return Problem(region.component, shapes, region.constants)

@@ -41,6 +41,7 @@ class Region:
         type: of the value it computes.
         output_extents: the shape in which the component makes it: a reshape of its own.
         work: the extents of each expression's axes; it takes as many operations as their product.
+        constants: the numbers of the inputs that stay the same from call to call.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Region:
     type: Type
     output_extents: tuple[Extent, ...]
     work: tuple[Extent, ...]
+    constants: tuple[int, ...] = ()
 
     def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
         """The component's input shapes where the symbols have these sizes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,12 +33,12 @@ class Runner:
 
     def __init__(self, partition: Partition, tensors: Mapping[str, torch.Tensor], kernels: Kernels) -> None:
         self.program = partition.support.program
-        self.regions = partition.regions
         self.tensors = tensors
         self.kernels = kernels
         self.inputs = tuple(a for a in self.program.arguments if a.kind == "input")
         held = {a.name for a in self.program.arguments if a.kind != "input"}
         steps, folded = _steps(partition, held, kernels)
+        self.regions = tuple(step.run.region for step in steps if isinstance(step.run, RegionCall))
         self._folding = tuple(step for step in steps if step.name in folded)
         self.steps = released([step for step in steps if step.name not in folded], self.program.outputs)
         self._needed = {name for step in self.steps for name in step.reads} | set(references(self.program.outputs))
@@ -106,7 +107,8 @@ def _steps(partition: Partition, held: set[str], kernels: Kernels) -> tuple[list
     for node in found.program.nodes:
         if node.name in regions:
             region = regions[node.name]
-            run = RegionCall(region, found.values.types, frozenset(fixed), kernels)
+            constants = tuple(k for k, name in enumerate(region.inputs) if name in fixed)
+            run = RegionCall(replace(region, constants=constants), found.values.types, kernels)
             steps.append(Step(region.name, region.inputs, run))
         elif node.name not in found.computed and node.name not in results:
             steps.append(Step(node.name, node.reads, torch_call(node)))

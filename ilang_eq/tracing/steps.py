@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -102,17 +102,16 @@ class RegionCall:
     """A region with its kernels, as a function of the values so far.
 
     Args:
-        region: what to compute.
+        region: what to compute; what depends on its constants alone is kept.
         types: of all values.
-        fixed: the region's inputs that are parameters or constants: what depends on them alone is kept.
         kernels: where to get kernels, and where there are some already.
     """
 
-    def __init__(self, region: Region, types: Mapping[str, Type], fixed: Collection[str], kernels: Kernels) -> None:
+    def __init__(self, region: Region, types: Mapping[str, Type], kernels: Kernels) -> None:
         self.region = region
         self.kernels = kernels
-        self.varying = tuple(name for name in region.inputs if name not in fixed)
-        self.fixed = tuple(name for name in region.inputs if name in fixed)
+        self.varying = tuple(name for k, name in enumerate(region.inputs) if k not in region.constants)
+        self.fixed = tuple(region.inputs[k] for k in region.constants)
         self.extents = {name: types[name].extents for name in region.inputs}
         self._known: dict[tuple[tuple[int, ...], ...], _Bound] = {}
         self._prepared: dict[Kernel, tuple[list[tuple[int, int]], Callable[..., Any]]] = {}
@@ -167,11 +166,8 @@ class RegionCall:
         versions = self._versions(values)
         known = self._prepared.get(kernel)
         if known is None or known[0] != versions:
-            constants = {
-                f"in{k}": as_input(values[name], shapes[name])
-                for k, name in enumerate(self.region.inputs)
-                if name in self.fixed
-            }
+            names = {f"in{k}": self.region.inputs[k] for k in self.region.constants}
+            constants = {given: as_input(values[name], shapes[name]) for given, name in names.items()}
             known = self._prepared[kernel] = versions, kernel.prepare(**constants)
         return known[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -54,22 +55,17 @@ class Traced:
         return coverage(self.partition)
 
     @property
-    def problems(self) -> dict[Problem, int]:
-        """What there is to optimise at the example's shapes: (component, input shapes), and how many regions it is."""
-        found: dict[Problem, int] = {}
-        for region in self.regions:
-            key = problem(region, self.partition.support.program.sizes)
-            found[key] = found.get(key, 0) + 1
-        return found
+    def problems(self) -> Mapping[Problem, int]:
+        """What there is to optimise at the example's shapes, and how many regions it is."""
+        return Counter(problem(region, self.runner.program.sizes) for region in self.runner.regions)
 
     def tasks(self) -> Iterable[tuple[Component, tuple[tuple[int, ...], ...], float]]:
         """The same as ``optimize_many`` takes it."""
-        return [(component, shapes, float(count)) for (component, shapes), count in self.problems.items()]
+        return [(each.component, each.shapes, float(count)) for each, count in self.problems.items()]
 
     def optimize(self) -> Traced:
-        """Find all kernels for the example's shapes now, rather than at the first call. Returns itself."""
-        sizes = self.partition.support.program.sizes
-        self.runner.kernels.solve(self.regions, sizes, "asked for")
+        """Find and build all kernels for the example's shapes now, rather than at the first call. Returns itself."""
+        self.runner.kernels.solve(self.runner.regions, self.runner.program.sizes, "asked for")
         return self
 
     def export(self, directory: str | Path, *, name: str = "model", overwrite: bool = False) -> Path:

@@ -46,6 +46,28 @@ def test_builds_once_and_leaves_nothing_else(cache: Path, monkeypatch: pytest.Mo
     assert build(SOURCE) == first
 
 
+def test_many_are_built_at_a_time_each_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a compiler that goes on when two of it run
+    script = f"""\
+        [ "$1" = --version ] && exec cc --version
+        touch {tmp_path}/run-$$
+        for _ in $(seq 200); do [ $(ls {tmp_path}/run-* | wc -l) -ge 2 ] && exec cc "$@"; sleep 0.05; done
+        exit 1
+        """
+    monkeypatch.setenv("CC", stub(tmp_path / "meeting", script))
+    monkeypatch.setattr(building, "checked_threads", lambda _: 2)
+    with building.building() as start:
+        for source in (SOURCE, SOURCE + "\n", SOURCE):
+            start(source)
+    assert len(list(cache.iterdir())) == len(list(tmp_path.glob("run-*"))) == 2
+
+
+def test_what_one_of_many_is_refused_for_is_raised(cache: Path) -> None:
+    with pytest.raises(BuildError, match="refused a kernel"), building.building() as start:
+        start("not C")
+    assert not list(cache.iterdir())
+
+
 def test_the_key_covers_source_flags_and_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = build(SOURCE)
     assert build(SOURCE + "\n") != plain

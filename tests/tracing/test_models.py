@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +37,21 @@ def test_a_layer_from_search_to_call(caplog: pytest.LogCaptureFixture) -> None:
 
     args = torch.randn(2, 3, 8), torch.randn(5, 8), torch.randn(5)
     traced = trace(layer, args, strict=True, threads=1)
+    assert [problem.constants for problem in traced.problems] == [()]
     for _ in range(2):
         torch.testing.assert_close(traced(*args), layer(*args), rtol=1e-5, atol=1e-5)
     told = [record.message for record in caplog.records if record.name == "ilang_eq.trace"]
     assert len(told) == 2
     assert told[0] == f"optimising {len(traced.problems)} components: first call"
     assert [(task.component, task.weight) for task in collected([traced])] == [(traced.regions[0].component, 1.0)]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_nothing_is_compiled_after_optimize(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ILANG_EQ_CACHE", str(tmp_path))
+    layer, x = torch.nn.Linear(8, 5), torch.randn(3, 8)
+    traced = trace(layer, (x,), threads=1).optimize()
+    built = set(tmp_path.iterdir())
+    assert [problem.constants for problem in traced.problems] == [(1, 2)]
+    torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    assert set(tmp_path.iterdir()) == built
