@@ -32,8 +32,8 @@ Choice = tuple[int, ...]
 WIDEST = 20_000_000
 """Entries of the largest table held at once (160 MB)."""
 
-_AT_ONCE = 250_000
-"""Entries of a table over several grid points: such a one stays in a second-level cache."""
+_IN_CACHE = 50_000
+"""Entries of a table that stays in a cache. A larger one is taken by grid points, and these by values."""
 
 _LOOKS_PER_CHOICE = 500
 """``best_k`` looks at this many choices for each that it was asked for: repeats could go on without end."""
@@ -54,6 +54,10 @@ class Table:
 
     scope: tuple[int, ...]
     values: Costs
+
+    def at(self, points: Sequence[int]) -> Table:
+        """The same at some points of the grid."""
+        return self if self.values.shape[-1] == 1 else Table(self.scope, self.values[..., points])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def eliminate(domains: Sequence[int], tables: Sequence[Table], grid: int) -> Sol
     if width > WIDEST:
         raise TooWide(f"elimination needs a table of {width:.1e} entries", expected=f"at most {WIDEST:.0e}")
     problem = _Problem(tuple(domains), order, tuple(_along(t, order) for t in tables))
-    step = max(1, _AT_ONCE // max(width, 1))
+    step = max(1, _IN_CACHE // max(width, 1))
     pieces = [_costs(problem, lo, min(lo + step, grid)) for lo in range(0, grid, step)]
     return Solution(np.concatenate(pieces) if pieces else np.zeros(0), problem)
 
@@ -222,9 +226,15 @@ def _message(bucket: _Bucket, domains: tuple[int, ...], place: dict[int, int]) -
     if not bucket.tables:
         return Table((), np.zeros(1))
     scope = tuple(sorted({v for t in bucket.tables for v in t.scope}, key=place.__getitem__))
-    smallest_first = sorted(bucket.tables, key=lambda t: t.values.size)
-    joint = reduce(np.add, (_broadcast(t, scope) for t in smallest_first))
-    return Table(scope[1:], np.min(joint, axis=1))
+    alike: dict[tuple[int, ...], list[Costs]] = {}
+    for table in bucket.tables:
+        alike.setdefault(table.scope, []).append(table.values)
+    sums = (Table(same, reduce(np.add, values)) for same, values in alike.items())
+    parts = [_broadcast(t, scope) for t in sorted(sums, key=lambda t: t.values.size)]
+    if math.prod(np.broadcast_shapes(*(part.shape for part in parts))) < _IN_CACHE:
+        return Table(scope[1:], np.min(reduce(np.add, parts), axis=1))
+    values = (reduce(np.add, (part[:, n] for part in parts)) for n in range(domains[bucket.variable]))
+    return Table(scope[1:], reduce(np.minimum, values))
 
 
 def _broadcast(table: Table, scope: tuple[int, ...]) -> Costs:

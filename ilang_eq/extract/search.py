@@ -76,7 +76,7 @@ def propose(
         starts = _starts(structure, sizes, seed)
         knobs = _knobs(sizes, starts)
         model = build(structure, Processor(models.machine, models.threads), knobs, breadth)
-        found = _best(thinned(model, model.tables(knobs)), sizes, starts, k)
+        found = _best(*thinned(model, model.tables(knobs)), sizes, starts, k)
         return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
@@ -87,19 +87,22 @@ def propose(
     return searched(BREADTHS[-1])
 
 
-def _best(model: AdditiveModel, sizes: Mapping[AxisId, int], starts: list[Tiles], k: int) -> list[Sized]:
+def _best(
+    model: AdditiveModel, at_starts: list[Table], sizes: Mapping[AxisId, int], starts: list[Tiles], k: int
+) -> list[Sized]:
     """The best few candidates, at most ``k``, and the best that do large reductions otherwise.
+
+    Args:
+        at_starts: the tables of ``model`` at ``starts``.
 
     Raises TooWide.
     """
     tiling = Tiling(model, sizes, _options(model.structure, sizes))
-    points = _refined(tiling, starts)
-    knobs = _knobs(sizes, points)
-    tables = model.tables(knobs)
-    nearest = best_k(model.sizes, tables, knobs.points, min(k, _NEAREST), partial(_plan, model))
+    points, tables = _refined(tiling, starts, at_starts)
+    nearest = best_k(model.sizes, tables, len(points), min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
     for forbidden in _departures(model, choices[0][1], sizes):
-        other = eliminate(model.sizes, [*tables, *forbidden], knobs.points)
+        other = eliminate(model.sizes, [*tables, *forbidden], len(points))
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):
             choices.append((point, other.choice(point)))
@@ -180,20 +183,23 @@ def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:
     return Knobs(sizes, {axis: np.array([float(p[axis]) for p in points]) for axis in axes})
 
 
-def _refined(tiling: Tiling, starts: list[Tiles]) -> list[Tiles]:
-    """The best few tile choices: of ``starts`` if they are complete, else as found from there."""
+def _refined(tiling: Tiling, points: list[Tiles], tables: list[Table]) -> tuple[list[Tiles], list[Table]]:
+    """The best few tile choices, of ``points`` if they are complete, else as found from there; and the tables there.
+
+    Args:
+        tables: those of the model at ``points``.
+    """
     model = tiling.model
-    complete = len(starts) == math.prod(map(len, tiling.options.values()))
-    points = starts
+    complete = len(points) == math.prod(map(len, tiling.options.values()))
     for _ in range(_ROUNDS):
-        knobs = _knobs(tiling.sizes, points)
-        solution = eliminate(model.sizes, model.tables(knobs), knobs.points)
+        solution = eliminate(model.sizes, tables, len(points))
         promising = [int(g) for g in np.argsort(solution.costs, kind="stable")[:_STARTS]]
         if complete:
-            return [points[g] for g in promising]
+            return [points[g] for g in promising], [table.at(promising) for table in tables]
         refined = [tiling.best(solution.choice(g), points[g])[0] for g in promising]
-        settled = all(tiles in points for tiles in refined)
-        points = [dict(tiles) for tiles in dict.fromkeys(tuple(tiles.items()) for tiles in refined)]
-        if settled:
-            break
-    return points
+        distinct = [dict(tiles) for tiles in dict.fromkeys(tuple(tiles.items()) for tiles in refined)]
+        if all(tiles in points for tiles in distinct):
+            places = [points.index(tiles) for tiles in distinct]
+            return distinct, [table.at(places) for table in tables]
+        points, tables = distinct, model.tables(_knobs(tiling.sizes, distinct))
+    return points, tables

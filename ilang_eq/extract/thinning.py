@@ -20,8 +20,8 @@ from ilang_eq.rewrites.space import ClassId
 Edges = dict[tuple[ClassId, ClassId], Costs]
 
 
-def thinned(model: AdditiveModel, tables: Sequence[Table]) -> AdditiveModel:
-    """``model`` without the states that are beaten at every grid point of ``tables``, which are its own."""
+def thinned(model: AdditiveModel, tables: Sequence[Table]) -> tuple[AdditiveModel, list[Table]]:
+    """``model`` without the states that are beaten at every grid point of ``tables``, which are its own; and tables."""
     classes = model.structure.classes
     alone = {classes[t.scope[0]]: t.values for t in tables if len(t.scope) == 1}
     edges: Edges = {(classes[t.scope[0]], classes[t.scope[1]]): t.values for t in tables if len(t.scope) == 2}
@@ -42,7 +42,8 @@ def thinned(model: AdditiveModel, tables: Sequence[Table]) -> AdditiveModel:
             edges[r, c] = edges[r, c][:, kept[c]]
         for x in operands:
             edges[c, x] = edges[c, x][kept[c]]
-    return _restricted(model, kept)
+    left = [kept[c] for c in classes]
+    return _restricted(model, kept), [Table(t.scope, t.values[np.ix_(*(left[v] for v in t.scope))]) for t in tables]
 
 
 def _unbeaten(alone: Costs, above: Sequence[Costs], below: Sequence[Costs]) -> list[int]:
