@@ -32,9 +32,8 @@ def issue_time(nodes: Sequence[Node], machine: Machine) -> float:
 
 def _block(nodes: Sequence[Node], stack: Stack, machine: Machine) -> float:
     own = [node for node in nodes if not isinstance(node, Loop)]
-    alone = replace(stack, unrolled=len(stack.loops))
     inside = sum(_loop(node, stack, machine) for node in nodes if isinstance(node, Loop))
-    return inside + (leaf_time(own, alone, machine) if own else 0.0)
+    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine) if own else 0.0)
 
 
 def _loop(loop: Loop, stack: Stack, machine: Machine) -> float:

@@ -23,17 +23,17 @@ from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
-FIRST_STEPS = 1
-"""Steps that every candidate may take."""
+FAR = 1.3
+"""Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
 WALKS = 2
-"""Candidates that may go on: the best few after that."""
+"""Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
 APART = 1.01
 """Candidates whose costs differ by less are taken for the same in all that counts; one of them goes on."""
 
 MOST_STEPS = 6
-"""Their further steps."""
+"""Steps of a walk."""
 
 
 @dataclass(slots=True)
@@ -57,9 +57,10 @@ class Judge:
 
     def seconds(self, graph: Graph) -> float:
         """What ``graph`` takes."""
-        if graph not in self.known:
-            self.known[graph] = self._judged(graph)
-        return self.known[graph]
+        known = self.known.get(graph)
+        if known is None:
+            known = self.known[graph] = self._judged(graph)
+        return known
 
     def _judged(self, graph: Graph) -> float:
         try:
@@ -78,8 +79,9 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
-    begun = sorted((_walked(c, options, judge, FIRST_STEPS) for c in _apart(judged)), key=lambda c: c.cost)
-    walked = [_walked(c, options, judge, MOST_STEPS) for c in _apart(begun)[:WALKS]]
+    near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost]
+    begun = sorted((_stepped(c, _along_one(c.schedule.tiles, options), judge) for c in near), key=lambda c: c.cost)
+    walked = [_walked(c, options, judge) for c in _apart(begun)[:WALKS]]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
@@ -93,25 +95,39 @@ def _apart(ascending: Sequence[Sized]) -> list[Sized]:
     return found
 
 
-def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, steps: int) -> Sized:
+def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> Sized:
     best = candidate
-    for _ in range(steps):
-        found = best
-        for near in _steps(best.schedule.tiles, options):
-            costed = (replace(s, cost=judge.seconds(s.graph)) for s in (best.retiled(tiles) for tiles in near))
-            found = min([best, *costed], key=lambda c: c.cost)
-            if found is not best:
-                break
+    for _ in range(MOST_STEPS):
+        found = _stepped(best, _along_one(best.schedule.tiles, options), judge)
+        if found is best:
+            found = _stepped(best, _along_two(best.schedule.tiles, options), judge)
         if found is best:
             break
         best = found
     return best
 
 
-def _steps(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> tuple[list[Tiles], list[Tiles]]:
-    """The tiles one step away: along one axis, and along two."""
-    up = {axis: t for axis, tile in tiles.items() if (t := min((o for o in options[axis] if o > tile), default=0))}
-    down = {axis: t for axis, tile in tiles.items() if (t := max((o for o in options[axis] if o < tile), default=0))}
-    single = [{**tiles, axis: tile} for axis, tile in (*up.items(), *down.items())]
-    pairs = [(a, b) for a, b in permutations(tiles, 2) if a in up and b in down]
-    return single, [{**tiles, a: up[a], b: down[b]} for a, b in pairs]
+def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
+    """The best of ``candidate`` and the same with tiles that are ``near``."""
+    costed = (replace(s, cost=judge.seconds(s.graph)) for s in map(candidate.retiled, near))
+    return min([candidate, *costed], key=lambda c: c.cost)
+
+
+def _along_one(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
+    """The tiles one step away along one axis."""
+    larger, smaller = _neighbours(tiles, options)
+    return [{**tiles, axis: tile} for axis, tile in (*larger.items(), *smaller.items())]
+
+
+def _along_two(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
+    """The tiles one step larger along one axis and one step smaller along another."""
+    larger, smaller = _neighbours(tiles, options)
+    pairs = [(a, b) for a, b in permutations(tiles, 2) if a in larger and b in smaller]
+    return [{**tiles, a: larger[a], b: smaller[b]} for a, b in pairs]
+
+
+def _neighbours(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> tuple[Tiles, Tiles]:
+    """The next larger tile of every axis that has one, and the next smaller."""
+    larger = {axis: t for axis, tile in tiles.items() if (t := min((o for o in options[axis] if o > tile), default=0))}
+    smaller = {axis: t for axis, tile in tiles.items() if (t := max((o for o in options[axis] if o < tile), default=0))}
+    return larger, smaller

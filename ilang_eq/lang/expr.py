@@ -101,12 +101,16 @@ class Expr:
         loops = tuple(Loop(a, level) for a in self.axes for level in range(len(self.factors[a]) + 1))
         return self.order + loops
 
-    @property
+    @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """The loops from the outside in."""
         return tuple(item for item in self.sequence if isinstance(item, Loop))
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         from ilang_eq.lang.printer import print_expr
 
         return print_expr(self)
+
+    def __str__(self) -> str:
+        return self._text

@@ -36,7 +36,10 @@ class Block:
 
     def inside(self, loop: NestLoop | None) -> bool:
         """Whether ``loop`` is around this block."""
-        return loop is not None and any(around is loop for around in self.path())
+        around = self.loop
+        while around is not None and around is not loop:
+            around = around.parent.loop
+        return around is not None
 
     def within(self, other: Block) -> bool:
         """Whether this block is ``other`` or nested in it."""
@@ -126,7 +129,10 @@ class Instance:
 
 def depth(loop: NestLoop) -> int:
     """How many loops are around ``loop``."""
-    return sum(1 for _ in loop.parent.path())
+    found, around = 0, loop.parent.loop
+    while around is not None:
+        found, around = found + 1, around.parent.loop
+    return found
 
 
 def is_node(source: Source) -> bool:
