@@ -1,182 +1,228 @@
-"""Kernels for a GPU against PyTorch's, at GPU sizes: builds, checks and times every workload in one run.
+"""Kernels for a GPU against PyTorch's and Triton's, at GPU sizes.
 
-    python -m benchmarks.gpu                      # on a machine with a device, torch and CuPy: under 8 minutes
-    python -m benchmarks.gpu --dry-run            # anywhere: optimises and compiles, and says what the model expects
+    python -m benchmarks.gpu                      # on a machine with a device, torch and CuPy
+    python -m benchmarks.gpu --dry-run            # anywhere: finds schedules, compiles, says what the model expects
+    python -m benchmarks.gpu --rehearse           # anywhere: all the rest, on the processor and at tiny sizes
 
-Times are medians of device events, of calls that take turns; each call gets the next of several copies of its inputs,
-which together are larger than the second-level cache. TF32 is off for all. Results are checked against float64.
+Schedules come from ``--schedules``, a folder of 𝚒 text; those that are missing are searched for, all at once, and kept
+there. Every workload is then run in a process of its own: results are checked against float64 on a sample of rows,
+and calls take turns, timed by the device's events (``gpu_rig.py``). What is known is written to ``--output`` at once,
+so that a run that is cut off keeps what it has. ``benchmarks/gpu_all.py`` runs this and the tests of a device.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import contextlib
+import json
+import os
+import signal
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from benchmarks import formulas
-from benchmarks.workloads import COMPONENTS
-from ilang_eq import ILangError, optimize
+from benchmarks.gpu_cases import CASES, Case, chosen
+from benchmarks.gpu_peers import peers
+from benchmarks.gpu_report import table, write
+from benchmarks.gpu_rig import Rig, rig
+from ilang_eq.batch.many import optimize_many
 from ilang_eq.cuda.build import compiled
 from ilang_eq.cuda.kernel import CudaKernel
+from ilang_eq.extract.gpu_machine import chosen_gpu
+from ilang_eq.extract.gpu_model import gpu_cost
+from ilang_eq.lang.component import Component
 from ilang_eq.lang.reading import read_component
-from ilang_eq.optimized import Optimized
+from ilang_eq.lang.shapes import infer
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.work import work_of
 
-ROUNDS = 15
-BUDGET_S = 25.0
-ROTATED_BYTES = 256 * 1024**2
-"""Inputs that calls take turns with: more than the second-level cache of any device."""
+RESULTS = Path(__file__).parent / "results"
+SEARCH_S = 60.0
+CASE_S = 60.0
+TIMING_S = 3.0
+PEER_S = 25.0
+"""What a contender may take to compile and run for the first time."""
 TOLERANCE = 2e-3
 """Of the largest value of the float64 result, in float32 with sums of up to 128 K terms."""
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One row: a component of ``benchmarks/components``, shapes, the same in torch, and the scale of the inputs."""
-
-    name: str
-    component: str
-    shapes: tuple[tuple[int, ...], ...]
-    formula: Callable[..., Any]
-    scale: float = 1.0
-
-    @property
-    def text(self) -> str:
-        """The component, as 𝚒 text."""
-        return (COMPONENTS / f"{self.component}.i").read_text(encoding="utf-8")
+Record = dict[str, Any]
 
 
-def _heads(width: int) -> tuple[tuple[int, ...], ...]:
-    return ((16, 4096, width),) * 3
-
-
-CASES = (
-    Case("attention 16x4096x64", "attention_heads", _heads(64), formulas.attention, 0.35),
-    Case("attention 16x4096x128", "attention_heads", _heads(128), formulas.attention, 0.3),
-    Case("matmul 4096", "matmul", ((4096, 4096),) * 2, formulas.matmul),
-    Case("matmul 8192", "matmul", ((8192, 8192),) * 2, formulas.matmul),
-    Case("softmax 16384", "softmax", ((16384, 16384),), formulas.softmax),
-    Case("pointwise 256M", "pointwise", ((2**28,),) * 4, formulas.pointwise),
-    Case("gaussian sum 65536x3", "gaussian_sum", ((65536, 3), (65536, 3), (65536,)), formulas.gaussian_sum),
-    Case("cross-entropy 8192x4096x128K", "linear_logsumexp", ((8192, 4096), (131072, 4096)), formulas.linear_logsumexp,
-         0.1),
-)  # fmt: skip
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns 1 if a result was wrong or a workload failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="optimise and compile only; needs no device")
-    parser.add_argument("--arch", type=int, default=90, help="the architecture to compile for in a dry run")
     parser.add_argument("--only", default="", help="workloads whose names contain this")
-    parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds to optimise each workload")
+    parser.add_argument("--schedules", type=Path, default=RESULTS / "gpu_schedules", help="a folder of 𝚒 text")
+    parser.add_argument("--output", type=Path, default=RESULTS / "gpu.json", help="what was measured")
+    parser.add_argument("--minutes", type=float, default=6.0, help="for everything")
+    parser.add_argument("--dry-run", action="store_true", help="schedules and compilation only; needs no device")
+    parser.add_argument("--rehearse", action="store_true", help="on the processor, at tiny sizes")
+    parser.add_argument("--arch", type=int, default=90, help="the architecture to compile for in a dry run")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    cases = [case for case in CASES if options.only in case.name]
-    if not options.dry_run:
-        print(f"copy: {copy_bandwidth():.0f} GB/s")
-    for case in cases:
-        started = time.perf_counter()
-        try:
-            best = optimize(
-                read_component(case.text), case.shapes, target="cuda", budget_s=options.budget, database=False
-            )
-            spent = time.perf_counter() - started
-            print(f"\n{case.name}: optimised in {spent:.1f} s, the model expects {best.cost * 1e3:.3f} ms\n  {best}")
-            report = dry(best, options.arch) if options.dry_run else timed(best, case)
-            print("\n".join(f"  {line}" for line in report), flush=True)
-        except ILangError as error:
-            print(f"{case.name}: {error}", flush=True)
+    device = "cpu" if options.rehearse else "cuda"
+    if options.one:
+        (case,) = (case for case in CASES if case.name == options.one)
+        return _one(case, options.schedules, rig(device), options.output)
+    cases = chosen(options.only)
+    find_schedules(cases, options.schedules)
+    if options.dry_run:
+        for case in cases:
+            print("\n".join([case.name, *dry(scheduled(case, options.schedules), case, options.arch)]), flush=True)
+        return 0
+    return _all(cases, options.schedules, options.output, device, time.monotonic() + 60 * options.minutes)
 
 
-def dry(best: Optimized, arch: int) -> list[str]:
-    """What the compiler says of every kernel."""
-    kernel = best.kernel
-    if not isinstance(kernel, CudaKernel):
-        raise TypeError("not a kernel for CUDA")
+def find_schedules(cases: Sequence[Case], folder: Path) -> None:
+    """Search for the schedules that ``folder`` has not got, and put them there."""
+    missing = [case for case in cases if not (folder / f"{case.slug}.i").exists()]
+    if not missing:
+        return
+    tasks = [(read_component(case.text), case.shapes) for case in missing]
+    found = optimize_many(tasks, target="cuda", budget_s=SEARCH_S, database=False, progress=lambda _: None)
+    folder.mkdir(parents=True, exist_ok=True)
+    for case, best in zip(missing, found.best, strict=True):
+        text = case.text if best is None else str(best)
+        write(folder / f"{case.slug}.i", text + "\n")
+
+
+def scheduled(case: Case, folder: Path) -> Component:
+    """The component of ``case`` with its schedule."""
+    return read_component((folder / f"{case.slug}.i").read_text(encoding="utf-8"))
+
+
+def predicted(component: Component, case: Case) -> float:
+    """Seconds that the model expects."""
+    graph = wire(component)
+    return gpu_cost(lower(graph), infer(graph).bind(case.shapes), chosen_gpu()).seconds
+
+
+def dry(component: Component, case: Case, arch: int) -> list[str]:
+    """What the model expects, and what the compiler says of every kernel."""
+    kernel = CudaKernel(lower(wire(component)))
     _, usage = compiled(kernel.source, arch)
     threads = {entry.name: entry.block.threads for entry in kernel.module.entries}
-    return [
-        f"{name}: {threads[name]} threads, {used.registers} registers, {used.spilled} bytes spilled"
-        for name, used in usage.items()
-    ]
+    lines = [f"  {component}", f"  the model expects {predicted(component, case) * 1e3:.3f} ms"]
+    for name, used in usage.items():
+        lines.append(f"  {name}: {threads[name]} threads, {used.registers} registers, {used.spilled} bytes spilled")
+    return lines
 
 
-def timed(best: Optimized, case: Case) -> list[str]:
-    """Medians of ours and of torch's, and how far ours is from float64."""
-    torch = importlib.import_module("torch")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    ops = importlib.import_module("benchmarks.peers.torch_ops")
-    bytes_each = sum(4 * _size(shape) for shape in case.shapes)
-    copies = min(8, 1 + ROTATED_BYTES // bytes_each)
-    inputs = [[case.scale * torch.randn(shape, device="cuda") for shape in case.shapes] for _ in range(copies)]
-    # what would divide stays away from zero
-    inputs = [[*some[:-1], some[-1].abs() + 1.0] if case.component == "pointwise" else some for some in inputs]
+def _all(cases: Sequence[Case], schedules: Path, output: Path, device: str, deadline: float) -> int:
+    """Every case in a process of its own: what one breaks, the next does not see."""
+    place = rig(device)
+    report: Record = {"device": _named(place), "copy_gbs": place.copy_bandwidth(), "cases": []}
+    print(f"{report['device']}: a copy moves {report['copy_gbs']:.0f} GB/s", flush=True)
+    place.free()
+    for n, case in enumerate(cases):
+        part = output.with_suffix(f".{case.slug}.json")
+        left = min(CASE_S, max(1.0, deadline - time.monotonic()) / (len(cases) - n) * 2)
+        command = [sys.executable, "-m", "benchmarks.gpu", "--one", case.name, "--output", str(part)]
+        command += ["--schedules", str(schedules), *(["--rehearse"] if device == "cpu" else [])]
+        fault = _run(command, left)
+        record: Record = json.loads(part.read_text(encoding="utf-8")) if part.exists() else {"name": case.name}
+        part.unlink(missing_ok=True)
+        report["cases"].append(record | ({"fault": fault} if fault else {}))
+        write(output, json.dumps(report, indent=1))
+        print(table(report, [case]), flush=True)
+    print("\n" + table(report, cases), flush=True)
+    return int(any(record.get("fault") or not record.get("right", False) for record in report["cases"]))
 
-    def formula(*arrays: Any) -> Any:
-        return case.formula(ops, *arrays)
 
-    calls: dict[str, Callable[..., Any]] = {"ours": best, "torch": formula, "torch.compile": torch.compile(formula)}
-    if case.component == "attention_heads":
-        sdpa = torch.nn.functional.scaled_dot_product_attention
-        calls["torch SDPA"] = lambda q, k, v: sdpa(q[None], k[None], v[None], scale=1.0)[0]
-    lines = [f"largest error: {_error(torch, best, formula, inputs[0]):.1e} of the largest value"]
-    times: dict[str, list[float]] = {}
+def _run(command: Sequence[str], seconds: float) -> str:
+    """What went wrong with a command; empty if nothing did."""
+    folder = Path(__file__).parent.parent
+    # compiled code of torch is kept beside ours, from one run to the next
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, timeout=seconds, capture_output=True, text=True, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"cut off after {seconds:.0f} s"
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else f"status {done.returncode}: {' | '.join(lines[-2:])}"
+
+
+def _one(case: Case, schedules: Path, place: Rig, output: Path) -> int:
+    """One case: its record is written as it grows."""
+    component = scheduled(case, schedules)
+    shapes = case.shapes if place.device == "cuda" else case.small
+    graph = wire(component)
+    work = work_of(wire(read_component(case.text)), infer(graph).bind(case.shapes))
+    record: Record = {"name": case.name, "schedule": str(component), "predicted": predicted(component, case)}
+    record |= {"bytes": work.bytes, "operations": work.operations, "errors": {}, "times": {}, "failed": {}}
+
+    def known(**more: Any) -> None:
+        record.update(more)
+        write(output, json.dumps(record, indent=1))
+
+    known()
+    ours = component.compile("cuda" if place.device == "cuda" else "c")
+    inputs = place.inputs(case, shapes)
+    calls: dict[str, Callable[..., Any]] = {"ours": ours}
+    calls |= dict(peers(place.torch, case, place.compile))
+    errors, failed = checked(place, case, calls, inputs[0])
+    known(errors=errors, failed=failed, right=errors.get("ours", float("inf")) < TOLERANCE)
+    running = {name: call for name, call in calls.items() if name in errors}
+    known(times=_summaries(place.times(running, inputs, TIMING_S)))
+    return 0
+
+
+def checked(
+    place: Rig, case: Case, calls: Mapping[str, Callable[..., Any]], arrays: Sequence[Any]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """How far each result is from float64 on a sample of rows, relative to the largest value; and who failed."""
+    torch = place.torch
+    count = min(case.sample, arrays[0].shape[0])
+    rows = torch.linspace(0, arrays[0].shape[0] - 1, count, device=arrays[0].device).long()
+    exact = [(a[rows] if sampled else a).double() for a, sampled in zip(arrays, case.rows, strict=True)]
+    right = next(call for name, call in calls.items() if name == "torch")(*exact)
+    del exact
+    errors: dict[str, float] = {}
+    failed: dict[str, str] = {}
     for name, call in calls.items():
         try:
-            times[name] = _events(torch, call, inputs)
-        except (RuntimeError, torch.cuda.OutOfMemoryError) as error:
-            lines.append(f"{name}: {str(error).splitlines()[0]}")
-    return lines + [f"{name}: {statistics.median(spent):.3f} ms" for name, spent in times.items()]
+            with _limited(PEER_S):
+                got = call(*arrays)[rows].double()
+            errors[name] = float((got - right).abs().max() / right.abs().max())
+        except Exception as error:  # whatever a peer raises must not stop the others
+            failed[name] = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        place.free()
+    return {name: error for name, error in errors.items() if error == error}, failed
 
 
-def _error(torch: Any, best: Optimized, formula: Callable[..., Any], arrays: Sequence[Any]) -> float:
-    """Against torch in float64, on at most 256 rows of the first input, which no row of a result needs more of."""
-    rows = [array[:256] if n == 0 and array.ndim == 2 else array for n, array in enumerate(arrays)]
-    if arrays[0].ndim == 3:
-        rows = [array[:2] for array in arrays]
-    if arrays[0].ndim == 1:
-        rows = [array[: 2**20] for array in arrays]
-    right = formula(*(array.double() for array in rows))
-    got = best(*(array.contiguous() for array in rows))
-    error = float((got - right).abs().max() / right.abs().max())
-    if not error < TOLERANCE:
-        raise ILangError(f"wrong by {error:.1e} of the largest value")
-    return error
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer: compilers may."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"not ready after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
-def _events(torch: Any, call: Callable[..., Any], inputs: Sequence[Sequence[Any]]) -> list[float]:
-    """Milliseconds of each call, warmed up."""
-    for arrays in inputs[:2]:
-        call(*arrays)
-    found: list[float] = []
-    for n in range(ROUNDS):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        before.record()
-        call(*inputs[n % len(inputs)])
-        after.record()
-        torch.cuda.synchronize()
-        found.append(before.elapsed_time(after))
-    return found
+def _summaries(times: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    return {
+        name: {"median": statistics.median(spent), "least": min(spent), "most": max(spent), "rounds": len(spent)}
+        for name, spent in times.items()
+    }
 
 
-def copy_bandwidth() -> float:
-    """GB/s of copying 4 GB, reads and writes counted."""
-    torch = importlib.import_module("torch")
-    source = torch.empty(2**30, device="cuda")
-    target = torch.empty_like(source)
-    spent = statistics.median(_events(torch, lambda: target.copy_(source), [()]))
-    return 2 * source.numel() * 4 / spent / 1e6
-
-
-def _size(shape: Sequence[int]) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
+def _named(place: Rig) -> str:
+    return place.torch.cuda.get_device_name() if place.device == "cuda" else "the processor, in rehearsal"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

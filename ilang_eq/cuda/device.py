@@ -18,6 +18,8 @@ _FLOAT = 4
 _FLOAT32 = np.dtype(np.float32)
 _CUDA_DEVICES = (2, 13)
 """What DLPack calls device memory and managed memory of CUDA."""
+_FULL = 2
+"""cudaErrorMemoryAllocation."""
 _LEGACY_STREAMS = (0, 1)
 """The default stream, by its two handles: it cannot be captured, and must not be asked."""
 
@@ -165,14 +167,16 @@ def memory(like: View, count: int, stream: int) -> Memory:
 
 
 def _refused(what: str, count: int, error: RuntimeError) -> Exception:
-    """Torch's error of a full device, which is a RuntimeError, or CuPy's of a capture; others as they are."""
-    module, torch = cupy(), sys.modules.get("torch")
+    """A full device, of which torch and the plain allocator tell by a RuntimeError; a capture; others as they are."""
+    runtime, torch = cupy().cuda.runtime, sys.modules.get("torch")
     if torch is not None and isinstance(error, torch.cuda.OutOfMemoryError):
         return _full(what, count, error)
-    if isinstance(error, module.cuda.runtime.CUDARuntimeError):
-        message = f"no memory for {what}: {error}"
-        return DeviceError(message, expected="a first call before the capture, with out=, or a relaxed capture mode")
-    return error
+    if not isinstance(error, runtime.CUDARuntimeError):
+        return error
+    if getattr(error, "status", None) == _FULL:
+        return _full(what, count, error)
+    message = f"no memory for {what}: {error}"
+    return DeviceError(message, expected="a first call before the capture, with out=, or a relaxed capture mode")
 
 
 def _full(what: str, count: int, error: Exception) -> DeviceError:

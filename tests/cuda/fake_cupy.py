@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,9 @@ _MEMORY: dict[int, int] = {}
 
 
 class CUDARuntimeError(RuntimeError):
-    pass
+    def __init__(self, message: str, status: int = 35) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class CUDADriverError(RuntimeError):
@@ -83,6 +86,9 @@ class Stream:
     def __exit__(self, *_: object) -> None:
         self.fake.entered.pop()
 
+    def synchronize(self) -> None:
+        pass
+
     def begin_capture(self, mode: int) -> None:
         assert mode == 1, "other threads may go on"
         self.fake.capturing[self.ptr] = []
@@ -105,6 +111,7 @@ class Fake:
     current: int = 0
     executes: bool = False
     broken_driver: str = ""
+    full: Exception = field(default_factory=lambda: OutOfMemoryError("Out of memory"))
     launched: list[Launched] = field(default_factory=list)
     loaded: list[Path] = field(default_factory=list)
     copied: list[tuple[int, int, int]] = field(default_factory=list)
@@ -113,6 +120,7 @@ class Fake:
     capturing: dict[int, list[Callable[[], None]]] = field(default_factory=dict)
     graphs: list[list[Callable[[], None]]] = field(default_factory=list)
     functions: list[tuple[str, int, Callable[..., None] | None]] = field(default_factory=list)
+    streams: Iterator[int] = field(default_factory=lambda: itertools.count(100))
     switched: list[int] = field(default_factory=list)
 
     def module(self) -> Any:
@@ -129,8 +137,8 @@ class Fake:
             Device=self._device,
             Module=lambda: SimpleNamespace(load_file=self._load, get_function=self._function),
             alloc=self._alloc,
-            get_current_stream=lambda device: Stream(self, self.stream),
-            Stream=lambda non_blocking: Stream(self, 100 + len(self.graphs)),
+            get_current_stream=lambda device: Stream(self, self.entered[-1] if self.entered else self.stream),
+            Stream=lambda non_blocking: Stream(self, next(self.streams)),
             ExternalStream=lambda ptr: Stream(self, ptr),
             Event=lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
             get_elapsed_time=lambda before, after: float(len(self.launched)),
@@ -170,7 +178,7 @@ class Fake:
 
     def _taken(self, count: int) -> None:
         if count > self.memory:
-            raise OutOfMemoryError(f"Out of memory allocating {count} bytes")
+            raise self.full
         self.memory -= count
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> ndarray:
@@ -237,6 +245,9 @@ class _Device:
     def __init__(self, within: Any, **values: Any) -> None:
         self.__dict__.update(values)
         self._within = within
+
+    def synchronize(self) -> None:
+        pass
 
     def __enter__(self) -> None:
         self._within.__enter__()

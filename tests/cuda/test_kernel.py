@@ -20,7 +20,7 @@ from ilang_eq.errors import ArrayError, DeviceError
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.c import programs
-from tests.cuda.fake_cupy import CUDADriverError, DlpackArray, Fake, ndarray
+from tests.cuda.fake_cupy import CUDADriverError, CUDARuntimeError, DlpackArray, Fake, ndarray
 from tests.cuda.schedules import NAMED, SOFTMAX, matmul, program
 
 runs = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
@@ -218,6 +218,21 @@ def test_out_of_memory(fake: Fake) -> None:
     fake.memory = 100
     with pytest.raises(DeviceError, match=r"720 bytes of an output of shape \(6, 30\)"):
         CudaKernel(program(SOFTMAX))(floats(6, 30))
+
+
+def test_allocators_say_in_their_own_ways_why_not(fake: Fake) -> None:
+    kernel = CudaKernel(program(SOFTMAX))
+    x, y = floats(6, 30), floats(6, 30)
+    fake.memory = 0
+    fake.full = CUDARuntimeError("cudaErrorMemoryAllocation", 2)
+    with pytest.raises(DeviceError, match=r"(?s)bytes of intermediate results; .*expected: smaller arrays"):
+        kernel(x, out=y)
+    fake.full = CUDARuntimeError("cudaErrorStreamCaptureUnsupported", 900)
+    with pytest.raises(DeviceError, match=r"(?s)CaptureUnsupported.*expected: a first call before the capture"):
+        kernel(x, out=y)
+    fake.full = RuntimeError("another")
+    with pytest.raises(RuntimeError, match="another"):
+        kernel(x, out=y)
 
 
 def test_a_launch_that_the_driver_refuses(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
