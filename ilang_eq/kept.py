@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ilang_eq.database.record import Key, Record, StoredReport, StoredSchedule
 from ilang_eq.database.verify import verified
-from ilang_eq.database.version import package_version
+from ilang_eq.database.version import sources_digest
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.machine import Machine
 from ilang_eq.host import processor_name
@@ -37,7 +37,7 @@ def key_of(request: Request, machine: Machine) -> Key:
         threads=request.threads,
         effort=request.effort,
         rules=request.rules.fingerprint,
-        version=package_version(),
+        version=sources_digest(),
         seed=request.seed,
     )
 

@@ -12,7 +12,7 @@ from ilang_eq.database.exchange import export_lines, import_lines
 from ilang_eq.database.record import Record
 from ilang_eq.database.store import Database
 from ilang_eq.database.tolerant import results_at
-from ilang_eq.database.version import package_version
+from ilang_eq.database.version import sources_digest
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.shape_text import print_shape
 from ilang_eq.text_table import text_table, time_text
@@ -70,7 +70,7 @@ def _clear(database: Database, options: argparse.Namespace) -> Answer:
 
 
 def _prune(database: Database, _: argparse.Namespace) -> Answer:
-    count = database.clear(but_version=package_version())
+    count = database.clear(but_version=sources_digest())
     return Answer(f"{count} results of other versions forgotten", {"results": count})
 
 

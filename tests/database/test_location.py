@@ -48,7 +48,7 @@ def test_a_change_of_the_search_is_another_version(monkeypatch: pytest.MonkeyPat
 
     def after(name: str, text: str) -> str:
         (tmp_path / name).write_text(text)
-        return version.package_version.__wrapped__()
+        return version.sources_digest.__wrapped__()
 
     first = after("lang/rule.py", "1")
     assert after("unrelated.py", "1") == first
