@@ -4,8 +4,8 @@
     python -m benchmarks.gpu_all --rehearse         # without one: the same commands, as far as they go
 
 Each step is a process with a limit of its own, so that none takes the others' time or brings them down. Results are
-written as they come, under ``--folder``: ``gpu_all.json`` says how each step went, ``NAME.log`` what it printed, and
-``gpu.json`` has the figures. Needs NVRTC, CuPy and pytest; torch for the figures; ``compute-sanitizer`` where it is
+written as they come, under ``--folder``: ``gpu_all.json`` says how each step went, ``NAME.log`` what it printed,
+``gpu.toml`` describes the device for the cost model, and ``gpu.json`` has the figures. Needs NVRTC, CuPy and pytest; torch for the figures; ``compute-sanitizer`` where it is
 installed. Schedules are searched for first, unless ``--schedules`` has them: that needs no device.
 """
 
@@ -65,6 +65,8 @@ def steps(schedules: Path, folder: Path, python: str = sys.executable) -> tuple[
     for tool in ("memcheck", "racecheck") if sanitizer else ():
         checked = (sanitizer or "", "--tool", tool, "--error-exitcode", "9", "--target-processes", "all")
         found.append(Step(tool, (*checked, *device, *few), 60, (), (("ILANG_EQ_GPU_SEEDS", "10"),)))
+    measured = ("calibrate", "--target", "cuda", "--output", str(folder / "gpu.toml"))
+    found.append(Step("calibrate", (*module, "ilang_eq", *measured), 40, ()))
     output = ("--output", str(folder / "gpu.json"))
     found.append(Step("figures", (*gpu, *output), 400, (*gpu, *output, "--rehearse", "--only", "softmax")))
     return tuple(found)

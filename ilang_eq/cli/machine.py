@@ -14,22 +14,50 @@ from ilang_eq.extract.machine import Machine
 
 
 def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--target", default="c", choices=("c", "cuda"), help="what to measure: the processor, or the GPU"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE.toml", help="where the description goes (default: yours)")
 
 
 def _calibrate(options: argparse.Namespace) -> Answer:
     """Measure this machine, so that the cost model's figures are its own."""
+    try:
+        return _calibrated_gpu(options.output) if options.target == "cuda" else _calibrated(options.output)
+    except OSError as error:
+        raise OptionError(
+            f"{options.output or 'the description'} cannot be written: {error.strerror}", expected="--output FILE.toml"
+        ) from None
+
+
+def _calibrated(output: Path | None) -> Answer:
     from ilang_eq.calibrate import calibrate
     from ilang_eq.extract.machine import user_file
 
-    path = options.output or user_file()
-    try:
-        machine = calibrate(path)
-    except OSError as error:
-        raise OptionError(f"{path} cannot be written: {error.strerror}", expected="--output FILE.toml") from None
+    path = output or user_file()
+    machine = calibrate(path)
     return Answer(
         "\n".join([*_described(machine), f"written to {path}"]), {"machine": asdict(machine), "file": str(path)}
     )
+
+
+def _calibrated_gpu(output: Path | None) -> Answer:
+    from ilang_eq.calibrate import calibrate_gpu
+    from ilang_eq.extract.gpu_machine import user_gpu_file
+
+    path = output or user_gpu_file()
+    gpu = calibrate_gpu(path)
+    teraflops = 2e-3 * gpu.fma * gpu.sms * gpu.clock_ghz
+    lines = [
+        f"{gpu.name}: {gpu.sms} multiprocessors at {gpu.clock_ghz} GHz, {teraflops:.1f} TFLOP/s, {gpu.special} special"
+        " functions a cycle each",
+        f"  shared memory: {gpu.shared_bytes / 1024:.0f} KB, {gpu.shared_bytes_per_clock} bytes a cycle each",
+        f"  L2: {gpu.l2_bytes / 2**20:.0f} MB, {gpu.l2_gbs:.0f} GB/s, {gpu.l2_latency} cycles",
+        f"  memory: {gpu.dram_gbs:.0f} GB/s copied, {gpu.dram_latency} cycles",
+        f"  {gpu.launch_us} µs between launches",
+        f"written to {path}",
+    ]
+    return Answer("\n".join(lines), {"gpu": asdict(gpu), "file": str(path)})
 
 
 def _described(machine: Machine) -> list[str]:

@@ -228,8 +228,8 @@ class CudaKernel:
         driver = device.cupy().cuda.driver
         launch = driver.launchKernel
         try:
-            for function, blocks, threads, dynamic, arguments in ready.launches:
-                launch(function, blocks, 1, 1, threads, 1, 1, dynamic, stream, arguments, 0)
+            for function, blocks, threads, arguments in ready.launches:
+                launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
         except driver.CUDADriverError as error:
             raise DeviceError(f"the driver refuses a launch, or an earlier one has failed: {error}") from None
         if len(self._written) < len(outputs):

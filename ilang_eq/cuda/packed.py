@@ -18,13 +18,11 @@ _BYTES = 8
 
 
 class Launch(NamedTuple):
-    """What ``cuLaunchKernel`` is called with: the handle of a kernel, sizes, and the address of its arguments'
-    addresses. ``dynamic`` is in bytes of shared memory."""
+    """What ``cuLaunchKernel`` takes: the handle of a kernel, sizes, the address of its arguments' addresses."""
 
     function: int
     blocks: int
     threads: int
-    dynamic: int
     arguments: int
 
 
@@ -63,7 +61,7 @@ def packed(
     first = slots.buffer_info()[0]
     addresses = tuple(array("Q", [first + _BYTES * n for n in numbers]) for numbers in taken)
     launches = tuple(
-        Launch(functions[step.entry.name].ptr, step.blocks, step.entry.block.threads, 0, at.buffer_info()[0])
+        Launch(functions[step.entry.name].ptr, step.blocks, step.entry.block.threads, at.buffer_info()[0])
         for step, at in zip(steps, addresses, strict=True)
     )
     return Packed(slots, launches, addresses, memory)

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ilang_eq.errors import OptionError
-from ilang_eq.extract.machine import Level, Machine, Rates
+from ilang_eq.extract.machine import Level, Machine, Rates, config_directory
 
 _SHIPPED = files("ilang_eq.extract") / "gpus"
 VARIABLE = "ILANG_EQ_GPU"
@@ -108,8 +108,29 @@ def load_gpu(name_or_path: str | Path) -> Gpu:
 
 
 def chosen_gpu() -> Gpu:
-    """The GPU to optimise for: ``$ILANG_EQ_GPU``, a name or a file, else the default. No device is asked."""
-    return load_gpu(os.environ.get(VARIABLE) or _DEFAULT)
+    """The GPU to optimise for. No device is asked.
+
+    That is what ``$ILANG_EQ_GPU`` names, a description or a file; else what ``calibrate`` found out about the GPU of
+    this machine; else the default.
+
+    Raises:
+        OptionError: ``$ILANG_EQ_GPU`` names nothing, or a faulty description.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return load_gpu(named)
+    return load_gpu(user_gpu_file() if user_gpu_file().is_file() else _DEFAULT)
+
+
+def user_gpu_file() -> Path:
+    """Where the description of this machine's GPU is kept.
+
+    ``$ILANG_EQ_GPU`` if that is set and no description that comes with the package; else in ``$XDG_CONFIG_HOME``.
+    """
+    named = os.environ.get(VARIABLE)
+    if named and named not in gpu_names():
+        return Path(named)
+    return config_directory() / "gpu.toml"
 
 
 def _positive(value: object) -> bool:

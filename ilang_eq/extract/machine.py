@@ -159,9 +159,13 @@ def user_file() -> Path:
     named = os.environ.get(_VARIABLE)
     if named and named not in names():
         return Path(named)
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     model = f"{platform.machine()}-{_cpuinfo('model name')}"
-    return config / "ilang_eq" / f"machine-{_NOT_IN_NAMES.sub('_', model.lower())}.toml"
+    return config_directory() / f"machine-{_NOT_IN_NAMES.sub('_', model.lower())}.toml"
+
+
+def config_directory() -> Path:
+    """Where this user's descriptions are kept."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ilang_eq"
 
 
 def dump(machine: Machine) -> str:

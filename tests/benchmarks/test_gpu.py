@@ -104,6 +104,6 @@ def test_no_step_begins_when_the_time_is_spent(tmp_path: Path) -> None:
 def test_the_steps_name_what_there_is(tmp_path: Path) -> None:
     found = gpu_all.steps(tmp_path, tmp_path)
     assert [step.name for step in found if step.name not in ("memcheck", "racecheck")] == [
-        "doctor", "schedules", "tests", "figures"
+        "doctor", "schedules", "tests", "calibrate", "figures"
     ]  # fmt: skip
     assert (gpu_all.ROOT / gpu_all._TESTS).exists()

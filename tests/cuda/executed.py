@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.cuda.emulator import Failure, built, rewritten
 
-KERNEL = re.compile(r'extern "C" __global__ void __launch_bounds__\((\d+)\) (\w+)\((.*?)\)\s*\{', re.DOTALL)
+KERNEL = re.compile(r'extern "C" __global__ void __launch_bounds__\((\d+)[^)]*\) (\w+)\((.*?)\)\s*\{', re.DOTALL)
 """Threads, name and parameters of each kernel of a source."""
 
 

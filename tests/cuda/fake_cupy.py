@@ -121,6 +121,9 @@ class Fake:
     graphs: list[list[Callable[[], None]]] = field(default_factory=list)
     functions: list[tuple[str, int, Callable[..., None] | None]] = field(default_factory=list)
     streams: Iterator[int] = field(default_factory=lambda: itertools.count(100))
+    properties: dict[str, Any] = field(
+        default_factory=lambda: {"name": b"NVIDIA H200", "totalGlobalMem": 150 * 2**30, "multiProcessorCount": 132}
+    )
     switched: list[int] = field(default_factory=list)
 
     def module(self) -> Any:
@@ -141,7 +144,7 @@ class Fake:
             Stream=lambda non_blocking: Stream(self, next(self.streams)),
             ExternalStream=lambda ptr: Stream(self, ptr),
             Event=lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
-            get_elapsed_time=lambda before, after: float(len(self.launched)),
+            get_elapsed_time=lambda before, after: float(len(self.launched) or 1),
         )
         return SimpleNamespace(
             ndarray=ndarray, cuda=cuda, empty=self._empty, from_dlpack=lambda array: ndarray(array.values),
@@ -155,8 +158,7 @@ class Fake:
 
     def _properties(self, number: int) -> dict[str, Any]:
         major, minor = divmod(int(self.capability), 10)
-        known = {"name": b"NVIDIA H200", "totalGlobalMem": 150 * 2**30, "multiProcessorCount": 132}
-        return known | {"major": major, "minor": minor}
+        return self.properties | {"major": major, "minor": minor}
 
     def _switch(self, number: int) -> None:
         self.current = number
