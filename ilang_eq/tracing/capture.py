@@ -114,18 +114,26 @@ def from_graph(module: GraphModule, kinds: Mapping[str, tuple[ArgumentKind, str]
         match node.op:
             case "placeholder":
                 kind, target = kinds.get(node.name, ("input", ""))
-                arguments.append(Argument(node.name, kind, _type(node), target))
+                given = node.meta.get("val")
+                value = given if isinstance(given, bool | int | float | str) else None
+                arguments.append(Argument(node.name, kind, _type(node), target, value))
             case "get_attr":
                 arguments.append(Argument(node.name, "constant", _type(node), str(node.target)))
             case "call_function":
-                kwargs = tuple((name, _value(v)) for name, v in node.kwargs.items())
-                args = tuple(map(_value, node.args))
-                nodes.append(Node(node.name, _op(node), args, kwargs, _type(node), _line(node)))
+                nodes.append(_call(node))
             case "output":
                 outputs = tuple(map(_value, node.args[0]))
             case _:
                 raise TraceError(f"{node.name} is a {node.op} in the graph", expected="ATen calls")
     return checked(NodeList(tuple(arguments), tuple(nodes), outputs, _sizes(module)))
+
+
+def _call(node: FxNode) -> Node:
+    try:
+        args, kwargs = tuple(map(_value, node.args)), tuple((name, _value(v)) for name, v in node.kwargs.items())
+    except TraceError as error:
+        raise TraceError(f"{_line(node) or node.name}: {_op(node)} takes {error}") from None
+    return Node(node.name, _op(node), args, kwargs, _type(node), _line(node))
 
 
 def _op(node: FxNode) -> str:
@@ -152,7 +160,7 @@ def _value(value: Any) -> Value:
         case torch.device():
             return Special("device", str(value))
         case _:
-            raise TraceError(f"an argument of type {type(value).__name__}", expected="tensors and numbers")
+            raise TraceError(f"a value of type {type(value).__name__}", expected="tensors and real numbers")
 
 
 def _type(node: FxNode) -> Type:

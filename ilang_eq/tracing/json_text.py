@@ -12,7 +12,8 @@ An op is ``aten.name.overload``; ``getitem`` takes an element of a tuple, ``oper
 An argument is a number, a string, true, false, null, a list, ``{"ref": name}``, ``{"float": "-inf"}`` (or "inf", "nan")
 or a constant such as ``{"dtype": "float32"}``. An extent is a whole number, or a name in ``sizes``, which holds its
 value in the example, or a product of those, such as "4*s0". ``dtype`` is "int", "tuple" or "none" for what is no
-tensor. ``kind`` is "input", "parameter" or "constant"; ``target`` is the name under which the tensor is given.
+tensor. ``kind`` is "input", "parameter" or "constant"; ``target`` is the name under which the tensor is given. An input
+that is no tensor has the ``value`` that it had in the example, and no other will do; null if there is none.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ _Made = TypeVar("_Made")
 def to_json(program: NodeList) -> str:
     """The text of a program, one node a line. Its parameters' values are not in it."""
     arguments = [
-        {"name": a.name, "kind": a.kind, **({"target": a.target} if a.target else {}), **_type_data(a.type)}
+        {
+            "name": a.name,
+            "kind": a.kind,
+            **({"target": a.target} if a.target else {}),
+            **_type_data(a.type),
+            **({} if a.value is None else {"value": _data(a.value)}),
+        }
         for a in program.arguments
     ]
     nodes = [
@@ -108,7 +115,11 @@ def _argument(data: object, place: str) -> Argument:
     found = _mapping(data, place, ("name", "kind", "dtype", "shape"))
     if found["kind"] not in _KINDS:
         raise TraceError(f"{place} has the kind {found['kind']!r}", legal=_KINDS)
-    return Argument(_text(found, "name", place), found["kind"], _type(found, place), str(found.get("target", "")))
+    value = _value(found.get("value"), f"{place}.value")
+    if not (value is None or isinstance(value, bool | int | float | str)):
+        raise TraceError(f"{place}.value is {found['value']!r}", expected="a number, text or null")
+    target = str(found.get("target", ""))
+    return Argument(_text(found, "name", place), found["kind"], _type(found, place), target, value)
 
 
 def _node(data: object, place: str) -> Node:

@@ -52,15 +52,29 @@ class Type:
         """The sizes of the dimensions."""
         return tuple(map(extent_of, self.shape))
 
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the value is a tensor."""
+        return self.dtype not in ("int", "tuple", "none")
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether an extent is known only at run time."""
+        return any(isinstance(size, str) for size in self.shape)
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor from outside: one the caller gives, or a parameter or constant called ``target`` in the module."""
+    """A value from outside: one the caller gives, or a parameter or constant called ``target`` in the module.
+
+    ``value`` is what the caller gave in the example, where that is no tensor: the program holds for it alone.
+    """
 
     name: str
     kind: ArgumentKind
     type: Type
     target: str = ""
+    value: bool | int | float | str | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.call import Build, Call
+from ilang_eq.tracing.extents import Extent
 
 Operand = View | float
 
@@ -179,6 +180,20 @@ def _where(b: Builder, call: Call) -> View:
     return where(b, call.view(0, "condition"), call.view(1, "self"), call.view(2, "other"))
 
 
+def _batch_norm(b: Builder, call: Call) -> View:
+    """(x - mean)·weight / √(variance + epsilon) + bias, by channels, with the statistics that were kept."""
+    x = call.view(0, "input")
+    behind = (b.extents(x)[1], *(Extent() for _ in x.dims[2:]))
+
+    def channels(position: int, name: str) -> View:
+        return b.reshape(call.view(position, name), behind)
+
+    scale = b.apply("pow", b.apply("add", channels(4, "running_var"), call.number(6, "eps")), -0.5)
+    scale = b.apply("mul", channels(1, "weight"), scale) if call.given(1, "weight") else scale
+    scaled = b.apply("mul", b.apply("sub", x, channels(3, "running_mean")), scale)
+    return b.apply("add", scaled, channels(2, "bias")) if call.given(2, "bias") else scaled
+
+
 POINTWISE: dict[str, Build] = {
     "aten.add.Tensor": _scaled("add"),
     "aten.add.Scalar": _scaled("add"),
@@ -211,5 +226,6 @@ POINTWISE: dict[str, Build] = {
     "aten.clamp_max.default": lambda b, call: b.apply("min", call.view(0, "self"), call.view(1, "max")),
     "aten.square.default": _unary(lambda b, x: b.apply("mul", x, x)),
     "aten.where.self": _where,
+    "aten._native_batch_norm_legit_no_training.default": _batch_norm,
 }
 """Elementwise ATen ops, by name. ``maximum`` and ``minimum`` skip a NaN, where torch passes it on."""

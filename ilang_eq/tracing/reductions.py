@@ -8,19 +8,11 @@ from collections.abc import Sequence
 from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.call import Build, Call
 from ilang_eq.tracing.extents import Extent, product
+from ilang_eq.tracing.masks import ATTENTION_ARGUMENTS, KEYWORD
 from ilang_eq.tracing.pointwise import exp
 
 _EPSILON = 2.0**-23
 """What rms_norm adds if it is told nothing: the spacing of float32 at 1."""
-
-_KEYWORD = 1 << 10
-"""The position of what is given by keyword only."""
-
-_ATTENTION_ARGUMENTS = {
-    "aten.scaled_dot_product_attention.default": (3, 4, 5),
-    "aten._scaled_dot_product_flash_attention_for_cpu.default": (_KEYWORD, 3, 4),
-}
-"""Where the mask, the dropout and the causal flag stand."""
 
 
 def matmul(b: Builder, x: View, y: View) -> View:
@@ -178,19 +170,17 @@ def _group_norm(b: Builder, call: Call) -> View:
 
 
 def _attention(b: Builder, call: Call) -> View:
-    """``prepare.py`` has put a bias in place of a causal flag."""
-    masked, dropout, causal = _ATTENTION_ARGUMENTS[call.node.op]
+    """``masks.py`` has put finite biases in place of masks and causal flags."""
+    masked, dropout, causal = ATTENTION_ARGUMENTS[call.node.op]
     if call.flag(causal, "is_causal") or call.number(dropout, "dropout_p", 0):
         raise Inexpressible("attention with dropout, or with both a mask and a causal flag")
     query, key, value = (call.view(k, name) for k, name in enumerate(("query", "key", "value")))
     width = b.extents(query)[-1]
     if width.symbols:
         raise Inexpressible("attention over features whose number is known only at run time")
-    scale = call.number(_KEYWORD, "scale") if call.given(_KEYWORD, "scale") else 1 / math.sqrt(width.number)
+    scale = call.number(KEYWORD, "scale") if call.given(KEYWORD, "scale") else 1 / math.sqrt(width.number)
     bias = _optional(call, masked, "attn_mask")
-    if bias is not None and call.type(masked, "attn_mask").dtype == "bool":
-        bias = b.apply("log", bias)
-    if call.flag(_KEYWORD, "enable_gqa"):
+    if call.flag(KEYWORD, "enable_gqa"):
         return _grouped_attention(b, query, key, value, bias, scale)
     return attention(b, query, key, value, bias, scale)
 
@@ -220,7 +210,7 @@ CONTRACTIONS: dict[str, Build] = {
     "aten.linear.default": _linear,
     "aten.addmm.default": _addmm,
     "aten.baddbmm.default": _addmm,
-    **dict.fromkeys(_ATTENTION_ARGUMENTS, _attention),
+    **dict.fromkeys(ATTENTION_ARGUMENTS, _attention),
 }
 """ATen ops that sum products, by name. Einsum comes decomposed into these."""
 

@@ -14,8 +14,9 @@ from ilang_eq.errors import TraceError
 from ilang_eq.tracing.capture import SYMBOLIC
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels
+from ilang_eq.tracing.masks import CAUSAL_BIAS, MASK_BIAS, SOME_KEY
 from ilang_eq.tracing.nodes import Node, Ref, Special, Type, Value
-from ilang_eq.tracing.prepare import CAUSAL_BIAS, TRANSPOSED
+from ilang_eq.tracing.prepare import TRANSPOSED
 from ilang_eq.tracing.region import Region
 
 Values: TypeAlias = dict[str, Any]
@@ -33,6 +34,20 @@ def causal_bias(queries: int | torch.Tensor, keys: int | torch.Tensor) -> torch.
     """0 where a query may see a key, that is, up to its own number, else -inf."""
     shape = [n if isinstance(n, int) else n.shape[-2] for n in (queries, keys)]
     return torch.full(shape, float("-inf")).triu(1)
+
+
+LEAST = -1e38
+"""What is added to scores that do not count: far less than any score, and finite after adding one."""
+
+
+def mask_bias(mask: torch.Tensor) -> torch.Tensor:
+    """What to add to scores under a mask of truth values, or one that is added."""
+    return torch.where(mask, 0.0, LEAST) if mask.dtype is torch.bool else mask.clamp(min=LEAST)
+
+
+def some_key(mask: torch.Tensor) -> torch.Tensor:
+    """1 for each query that sees a key, else 0."""
+    return (mask if mask.dtype is torch.bool else mask > float("-inf")).any(-1, keepdim=True).float()
 
 
 def function_of(op: str) -> Callable[..., Any]:
@@ -53,6 +68,8 @@ def function_of(op: str) -> Callable[..., Any]:
 
 _OURS: Mapping[str, Callable[..., Any]] = {
     CAUSAL_BIAS: causal_bias,
+    MASK_BIAS: mask_bias,
+    SOME_KEY: some_key,
     TRANSPOSED: lambda matrix: matrix.detach().t().contiguous(),
 }
 

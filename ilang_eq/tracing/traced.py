@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ilang_eq.errors import ArrayError, TraceError
+from ilang_eq.errors import TraceError
 from ilang_eq.lang.component import Component
 from ilang_eq.tracing.capture import Captured
 from ilang_eq.tracing.coverage import Coverage, coverage
+from ilang_eq.tracing.inputs import check_inputs, flattened
 from ilang_eq.tracing.kernels import Kernels, Problem, problem
 from ilang_eq.tracing.nodes import NodeList
 from ilang_eq.tracing.partition import Partition, partition
@@ -101,27 +102,14 @@ class Traced:
         """Run on tensors like the example's; in the dimensions that were traced as numbers, of the same extents.
 
         Raises:
-            ArrayError: inputs of another structure, type or shape than the example's.
+            ArrayError: inputs of another structure, type or shape than the example's, or other numbers or text.
         """
-        inputs, structure = pytree.tree_flatten((args, kwargs))
-        if structure != self.captured.arguments:
-            raise ArrayError("inputs of another structure than the example's", expected=str(self.captured.arguments))
-        for argument, value in zip(self.runner.inputs, inputs, strict=True):
-            _check(argument.name, argument.type.dtype, argument.type.shape, value)
+        inputs = flattened(args, kwargs, self.captured.arguments)
+        check_inputs(self.runner.inputs, inputs)
         return pytree.tree_unflatten(self.runner(inputs), self.captured.results)
 
     def __str__(self) -> str:
         return "\n".join(f"{region.name}: {region.component}" for region in self.regions)
-
-
-def _check(name: str, dtype: str, shape: tuple[int | str, ...], value: Any) -> None:
-    if not isinstance(value, torch.Tensor):
-        return
-    fits = len(value.shape) == len(shape) and all(
-        isinstance(wanted, str) or wanted == given for wanted, given in zip(shape, value.shape, strict=True)
-    )
-    if not fits or str(value.dtype) != f"torch.{dtype}":
-        raise ArrayError(f"input {name} is {value.dtype} of shape {tuple(value.shape)}", expected=f"{dtype} of {shape}")
 
 
 def traced_from_json(text: str, tensors: Mapping[str, torch.Tensor], threads: int | None = None) -> Traced:

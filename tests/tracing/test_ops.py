@@ -70,6 +70,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "layer norm": (lambda x, w, b: F.layer_norm(x, (6,), w, b), (X, ROW, tensor(6, seed=1))),
     "layer norm over two": (lambda x: F.layer_norm(x, (4, 6)), (X,)),
     "group norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (X, tensor(4), tensor(4, seed=1))),
+    "batch norm": (
+        lambda x, m, v, w: F.batch_norm(x, m, v, w, m) + F.batch_norm(x, m, v),
+        (X, tensor(4), positive(4), tensor(4, seed=1)),
+    ),
     "rms norm": (lambda x, w: F.rms_norm(x, (6,), w) + F.rms_norm(x, (6,), eps=0.1), (X, ROW)),
     "linear": (lambda x, w, b: F.linear(x, w, b), (X, WEIGHT, BIAS)),
     "mm": (lambda x, y: x @ y.T, (MATRIX, WEIGHT)),
@@ -85,6 +89,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "attention": (F.scaled_dot_product_attention, (QUERY, KEY, KEY)),
     "attention, bias": (F.scaled_dot_product_attention, (QUERY, KEY, KEY, tensor(4, 5, 7))),
     "attention, mask": (F.scaled_dot_product_attention, (QUERY, KEY, KEY, tensor(5, 7) < 1)),
+    "attention, hidden": (
+        lambda q, k, m: F.scaled_dot_product_attention(q, k, k, m) + F.scaled_dot_product_attention(q, k, k, m.log()),
+        (QUERY, KEY, torch.arange(5)[:, None] > torch.arange(7)),
+    ),
     "attention, scale": (lambda q, k: F.scaled_dot_product_attention(q, k, k, scale=0.3), (QUERY, KEY)),
     "attention, grouped": (
         lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
