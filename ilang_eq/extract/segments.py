@@ -1,58 +1,23 @@
-"""Large spaces in pieces: cut where one small value is all that passes, and search each piece by itself.
+"""Large spaces in pieces: each is searched by itself, and the best schedules are put together.
 
-Elimination is exact, but its tables grow with the width of what it is given. A value whose cone nothing else looks
-into separates the space: put in memory, it is an output of the piece below and an input of the piece above. Of such
-values the smallest are cut, until every piece is small enough. Equal pieces (the blocks of a deep model) are searched
-once. What is lost is fusion across a cut.
+Elimination is exact, but its tables grow with the width of what it is given. So a large space is cut (``cuts.py``) into
+pieces that are small enough. Equal pieces (the blocks of a deep model) are searched once. What is lost is fusion across
+a cut.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ilang_eq.extract.candidate import Candidate
+from ilang_eq.extract.cuts import Segment, between_products, split, without_copies
 from ilang_eq.extract.elimination import TooWide
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
-from ilang_eq.lang.ops import OPS
-from ilang_eq.rewrites.decode import is_computed, operands
-from ilang_eq.rewrites.space import (
-    Apply,
-    AxisId,
-    ClassId,
-    EClass,
-    ENode,
-    Number,
-    Read,
-    Reduce,
-    Space,
-    Staging,
-    Variant,
-    View,
-)
+from ilang_eq.rewrites.space import ClassId, Space
 
 Propose = Callable[[Space, Mapping[tuple[int, int], int]], list[Candidate]]
 """The search of one piece: its space, and the extents of its axes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a space, with classes, axes and inputs numbered anew.
-
-    Args:
-        space: the piece; a cut below it is one more input.
-        extents: the size of every axis, under the keys of ``space.extents``.
-        sources: what each input of the piece is: an input of the whole, or the class that was cut.
-        result: the class it computes, None for the piece with the component's outputs.
-    """
-
-    space: Space
-    extents: Mapping[tuple[int, int], int]
-    sources: tuple[Input | ClassId, ...]
-    result: ClassId | None
-
 
 LIMITS = (14, 9, 6)
 """Expressions of the component that a piece may have; the next where it turns out too wide for elimination."""
@@ -84,35 +49,8 @@ def propose_between_products(
     loops that suit it best, where fusion would dictate those of another.
     """
     sizes = [extents[dimension] for dimension in space.extents]
-    cuts = _product_cuts(space, sizes)
-    if not cuts:
-        return []
-    return _propose_pieces(_between(_own_and_copies(space), sizes, cuts), k, propose, LIMITS[1:])
-
-
-def _product_cuts(space: Space, sizes: Sequence[int]) -> set[ClassId]:
-    own = _own(space)
-
-    def size(c: ClassId) -> int:
-        return math.prod(sizes[a] for a in own.classes[c].axes)
-
-    first = {c: eclass.nodes[0] for c, eclass in own.classes.items() if eclass.nodes}
-    read = max((size(c) for c, node in first.items() if isinstance(node, Read)), default=0)
-    factors = {
-        factor
-        for node in first.values()
-        if isinstance(node, Reduce) and node.op == "add" and isinstance(product := first.get(node.operand), Apply)
-        for factor in (product.operands if product.op == "mul" else ())
-    }
-    roots = {of for of, _ in space.outputs}
-    return {c for c in factors if is_computed(own.classes[c]) and c not in roots and size(c) <= read}
-
-
-def _between(space: Space, sizes: Sequence[int], cuts: set[ClassId]) -> list[Segment]:
-    """The pieces that ``cuts`` leave, producers first."""
-    roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    below = [_segment(space, sizes, [c], cuts - {c}, c) for c in sorted(cuts)]
-    return [*below, _segment(space, sizes, roots, cuts, None)]
+    pieces = between_products(space, sizes)
+    return _propose_pieces(pieces, k, propose, LIMITS[1:]) if pieces else []
 
 
 def _propose_pieces(pieces: Sequence[Segment], k: int, propose: Propose, smaller: tuple[int, ...]) -> list[Candidate]:
@@ -143,244 +81,12 @@ def _propose_pieces(pieces: Sequence[Segment], k: int, propose: Propose, smaller
 
 def _searched(piece: Segment, propose: Propose) -> list[Candidate] | None:
     """The schedules of one piece; None if it is too wide even without packing."""
-    for space in (piece.space, _without_copies(piece.space)):
+    for space in (piece.space, without_copies(piece.space)):
         try:
             return propose(space, piece.extents)
         except TooWide:
             continue
     return None
-
-
-def _without_copies(space: Space) -> Space:
-    """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
-
-    return _restricted(
-        space, lambda c, n: n == 0 or not any(_is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
-    )
-
-
-def _is_copy(space: Space, c: ClassId) -> bool:
-    """Whether a class is a packed argument."""
-    return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
-
-
-def _copies_argument(space: Space, node: Apply) -> bool:
-    match node.operands:
-        case (source,):
-            copied = OPS[node.op].unary_form == "copy"
-            return copied and isinstance(space.classes[source].nodes[0], Read)
-        case _:
-            return False
-
-
-def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:
-    """``space`` in pieces, producers first."""
-    cuts: set[ClassId] = set()
-    roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    while len(_computed(space, _cone(_own(space), roots, cuts))) > limit:
-        cut = _best_cut(space, sizes, cuts, limit, frozenset(roots))
-        if cut is None:
-            break
-        cuts.add(cut)
-        space = _without_bypass(space, cut)
-    return _between(space, sizes, cuts)
-
-
-def _best_cut(
-    space: Space, sizes: Sequence[int], cuts: set[ClassId], limit: int, roots: frozenset[ClassId]
-) -> ClassId | None:
-    """The smallest value, and of equal ones that with the largest cone, whose cone fits a piece and is nobody else's.
-
-    Only the component's own expressions count, the first node of every class: others that look inside are dropped.
-    """
-    space = _own(space)
-    options = []
-    needed = _cone(space, roots, cuts)
-    for c in _computed(space, needed):
-        if c in cuts or c in roots:
-            continue
-        cone = _cone(space, [c], cuts)
-        inner = set(_computed(space, cone)) - {c}
-        outside = needed - cone
-        if not inner or len(inner) >= limit or any(inner & _operands_of(space, x) for x in outside):
-            continue
-        options.append((math.prod(sizes[a] for a in space.classes[c].axes), -len(inner), c))
-    return min(options)[2] if options else None
-
-
-def _without_bypass(space: Space, cut: ClassId) -> Space:
-    """``space`` without the nodes that need what ``cut`` is made of, but not ``cut`` itself."""
-    own = _own(space)
-    roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    above = _cone(own, roots, {cut})
-    inside = _cone(space, [cut], set())
-    hidden = {c for c in inside if c not in above}
-    while True:
-        lost = {
-            (c, n)
-            for c, eclass in space.classes.items()
-            if c not in inside
-            for n, node in enumerate(eclass.nodes)
-            if hidden & set(operands(node))
-        }
-        if not lost:
-            return space
-        space = _restricted(space, lambda c, node, lost=lost: (c, node) not in lost)
-        hidden |= {c for c, eclass in space.classes.items() if not eclass.nodes}
-
-
-def _own(space: Space) -> Space:
-    """Only what the component itself says: the first node of every class."""
-    return _restricted(space, lambda _, node: node == 0)
-
-
-def _own_and_copies(space: Space) -> Space:
-    """What the component itself says, and the same with arguments packed."""
-
-    def keep(c: ClassId, n: int) -> bool:
-        mine = [x for x in operands(space.classes[c].nodes[n]) if not _is_copy(space, x)]
-        own = [x for x in operands(space.classes[c].nodes[0]) if is_computed(space.classes[x])]
-        return n == 0 or {x for x in mine if is_computed(space.classes[x])} <= set(own)
-
-    return _restricted(space, keep)
-
-
-def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
-    """``space`` with only the nodes to keep, and what they need."""
-    kept = {c: [n for n in range(len(eclass.nodes)) if keep(c, n)] for c, eclass in space.classes.items()}
-    classes = {c: EClass(e.axes, tuple(e.nodes[n] for n in kept[c])) for c, e in space.classes.items()}
-    number = {Variant(c, old): Variant(c, new) for c, found in kept.items() for new, old in enumerate(found)}
-    return replace(
-        space,
-        classes=classes,
-        nests={number[v]: nests for v, nests in space.nests.items() if v in number},
-        stagings=tuple(
-            replace(s, consumer=number[s.consumer], producer=number[s.producer])
-            for s in space.stagings
-            if s.consumer in number and s.producer in number
-        ),
-        repairs=tuple(replace(r, accumulator=number[r.accumulator]) for r in space.repairs if r.accumulator in number),
-    )
-
-
-def _cone(space: Space, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[ClassId]:
-    """What ``roots`` depend on; a cut is included, what lies below it is not."""
-    found: set[ClassId] = set()
-    stack = list(roots)
-    start = set(stack)
-    while stack:
-        c = stack.pop()
-        if c not in found:
-            found.add(c)
-            if c not in cuts or c in start:
-                stack.extend(_operands_of(space, c))
-    return found
-
-
-def _computed(space: Space, classes: Iterable[ClassId]) -> list[ClassId]:
-    return [c for c in sorted(classes) if is_computed(space.classes[c])]
-
-
-def _operands_of(space: Space, c: ClassId) -> set[ClassId]:
-    return {operand for node in space.classes[c].nodes for operand in operands(node)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """The new numbers of a piece's classes, axes and inputs; all keep their order."""
-
-    classes: Mapping[ClassId, int]
-    axes: Mapping[AxisId, int]
-    inputs: Mapping[int, int]
-    cuts: Mapping[ClassId, int]
-
-    def variant(self, of: Variant) -> Variant:
-        return Variant(self.classes[of.of], of.node)
-
-    def along(self, axes: Iterable[AxisId]) -> tuple[AxisId, ...]:
-        return tuple(self.axes[a] for a in axes)
-
-
-def _segment(
-    space: Space, sizes: Sequence[int], roots: Sequence[ClassId], cuts: set[ClassId], result: ClassId | None
-) -> Segment:
-    inside = sorted(_cone(space, roots, cuts))
-    used = sorted({n.input for c in inside for n in space.classes[c].nodes if isinstance(n, Read) and c not in cuts})
-    used += sorted({of.index for of, _ in space.outputs if isinstance(of, Input) and result is None} - set(used))
-    axes = sorted({a for c in inside for a in _all_axes(space.classes[c])})
-    number = _Numbers(
-        {c: n for n, c in enumerate(inside)},
-        {a: n for n, a in enumerate(axes)},
-        {k: n for n, k in enumerate(used)},
-        {c: len(used) + n for n, c in enumerate(c for c in inside if c in cuts)},
-    )
-    if result is None:
-        outputs = tuple(
-            (Input(number.inputs[of.index]) if isinstance(of, Input) else number.classes[of], number.along(along))
-            for of, along in space.outputs
-        )
-    else:
-        outputs = ((number.classes[result], number.along(space.classes[result].axes)),)
-    kept = frozenset(c for c in inside if c not in cuts)
-    piece = Space(
-        {number.classes[c]: _class(space, c, cuts, number) for c in inside},
-        outputs,
-        tuple((n, 0) for n in range(len(axes))),
-        {
-            number.variant(v): tuple(number.along(nest) for nest in nests)
-            for v, nests in space.nests.items()
-            if v.of in kept
-        },
-        tuple(_staging(s, number) for s in space.stagings if {s.consumer.of, s.producer.of} <= kept),
-        tuple(
-            replace(r, accumulator=number.variant(r.accumulator), statistic=number.classes[r.statistic])
-            for r in space.repairs
-            if {r.accumulator.of, r.statistic} <= kept
-        ),
-        frozenset(number.axes[a] for a in space.splittable if a in number.axes),
-    )
-    sources = (*(Input(k) for k in used), *(c for c in inside if c in cuts))
-    return Segment(piece, {(n, 0): sizes[a] for n, a in enumerate(axes)}, sources, result)
-
-
-def _all_axes(eclass: EClass) -> set[AxisId]:
-    reduced = {a for n in eclass.nodes if isinstance(n, Reduce) for a in n.axes}
-    read = {a for n in eclass.nodes if isinstance(n, View) for a in n.source}
-    return {*eclass.axes, *reduced, *read}
-
-
-def _class(space: Space, c: ClassId, cuts: set[ClassId], number: _Numbers) -> EClass:
-    eclass = space.classes[c]
-    axes = number.along(eclass.axes)
-    if c in cuts:
-        return EClass(axes, (Read(number.cuts[c], axes),))
-    return EClass(axes, tuple(_node(node, number) for node in eclass.nodes))
-
-
-def _node(node: ENode, number: _Numbers) -> ENode:
-    match node:
-        case Read(index, axes):
-            return Read(number.inputs[index], number.along(axes))
-        case Number():
-            return node
-        case Apply(op, operands):
-            return Apply(op, tuple(number.classes[operand] for operand in operands))
-        case Reduce(op, axes, operand):
-            return Reduce(op, number.along(axes), number.classes[operand])
-        case View(operand, source, axes):
-            return View(number.classes[operand], number.along(source), number.along(axes))
-        case _:
-            assert_never(node)
-
-
-def _staging(staging: Staging, number: _Numbers) -> Staging:
-    return replace(
-        staging,
-        consumer=number.variant(staging.consumer),
-        nest=number.along(staging.nest),
-        producer=number.variant(staging.producer),
-        producer_nest=number.along(staging.producer_nest),
-    )
 
 
 def _stitched(pieces: Sequence[Segment], choice: Sequence[Candidate]) -> Candidate:
