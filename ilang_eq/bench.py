@@ -1,8 +1,8 @@
 """How fast a kernel is, and how fast it could be: warm calls, timed in turn.
 
 Times are of whole calls from Python; with CuPy arrays, of the device, by its events. Calls so short that the clock's
-grain would show are timed several together. A kernel of this package writes into the output of its first call; other
-functions allocate theirs.
+grain would show are timed several together. A kernel of this package writes into the output of its first call, and has
+prepared the inputs that it was optimised to find constant; other functions allocate theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ilang_eq.errors import OptionError
@@ -208,18 +209,19 @@ def _timed(
 
 
 def _call(candidate: Callable[..., Any], arrays: Sequence[Any]) -> Callable[[], Any]:
-    """A call of ``candidate``; one of this package's kernels writes where it wrote first."""
+    """A call of ``candidate``; one of this package's kernels writes where it wrote first, its constants prepared."""
+    from ilang_eq.measure import recurring_call
     from ilang_eq.optimized import Optimized, Schedule
 
     match candidate:
-        case Optimized(kernel=kernel):
-            pass
+        case Optimized(kernel=kernel, constants=constants):
+            call = recurring_call(kernel, arrays, constants)
         case Schedule():
-            kernel = candidate.compile()
+            call = partial(candidate.compile(), *arrays)
         case _:
             return lambda: candidate(*arrays)
-    out = kernel(*arrays)
-    return lambda: kernel(*arrays, out=out)
+    out = call()
+    return lambda: call(out=out)
 
 
 def _together(call: Callable[[], Any], clock: Clock, warm_up: int) -> int:

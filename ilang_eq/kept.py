@@ -39,6 +39,7 @@ def key_of(request: Request, machine: Machine) -> Key:
         rules=request.rules.fingerprint,
         version=sources_digest(),
         seed=request.seed,
+        constants=request.constants,
     )
 
 
@@ -78,7 +79,9 @@ def recalled(request: Request, record: Record, path: Path, judge: Callable[[Comp
     seconds = time.perf_counter() - started
     origin = f"database {path}, found {record.found}"
     report = replace(_report(record), seconds={"lookup": seconds, "total": seconds}, origin=origin)
-    return Optimized(best, baseline, report, request.target, request.threads, request.extents, others)
+    return Optimized(
+        best, baseline, report, request.target, request.threads, request.extents, others, request.constants
+    )
 
 
 _Others = Callable[[], Sequence[Schedule]]

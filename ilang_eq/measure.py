@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,10 +26,12 @@ def measured(
     threads: int,
     budget_s: float | None,
     seed: int,
+    constants: Sequence[int] = (),
 ) -> list[Schedule]:
     """``schedules`` with the first few timed, the fastest first; the others follow in their old order.
 
     A kernel that does not build counts as infinitely slow. Stops early, with what it has, when ``budget_s`` is spent.
+    What depends on ``constants`` alone is computed before, and not timed.
 
     Raises:
         DeviceError: a target whose device is missing or full.
@@ -38,10 +40,10 @@ def measured(
     backend = TARGETS[target]()
     arrays = backend.place(random_inputs(extents, schedules[0].component.inputs, seed))
     times: dict[int, list[float]] = {n: [] for n in range(min(CONTENDERS, len(schedules)))}
-    kernels = {n: kernel for n in times if (kernel := _warm(schedules[n], arrays, target, threads)) is not None}
+    calls = {n: call for n in times if (call := _warm(schedules[n], arrays, target, threads, constants)) is not None}
     for _ in range(ROUNDS):
-        for n, kernel in kernels.items():
-            times[n].append(backend.seconds(partial(kernel, *arrays)))
+        for n, call in calls.items():
+            times[n].append(backend.seconds(call))
         if time.perf_counter() > deadline:
             break
     timed = [
@@ -60,11 +62,21 @@ def random_inputs(extents: Mapping[tuple[int, int], int], inputs: int, seed: int
     return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
 
 
-def _warm(schedule: Schedule, arrays: Sequence[Any], target: str, threads: int) -> Kernel | None:
-    """The schedule's kernel, built and run once; None where it cannot be built."""
+def _warm(
+    schedule: Schedule, arrays: Sequence[Any], target: str, threads: int, constants: Sequence[int]
+) -> Callable[[], Any] | None:
+    """A call of the schedule's kernel, built and run once; None where it cannot be built."""
     try:
-        kernel = schedule.compile(target, threads)
-        kernel(*arrays)
+        call = recurring_call(schedule.compile(target, threads), arrays, constants)
+        call()
     except BuildError:
         return None
-    return kernel
+    return call
+
+
+def recurring_call(kernel: Kernel, arrays: Sequence[Any], constants: Sequence[int]) -> Callable[..., Any]:
+    """What recurs of running ``kernel`` on ``arrays`` if inputs number ``constants`` stay the same; takes ``out=``."""
+    if not constants:
+        return partial(kernel, *arrays)
+    prepared = kernel.prepare(**{f"in{k}": arrays[k] for k in constants})
+    return partial(prepared, *(array for k, array in enumerate(arrays) if k not in constants))

@@ -83,7 +83,8 @@ class Optimized:
     """The best schedule found, callable.
 
     ``best`` is that schedule, ``baseline`` the component as it was given. ``find_others`` yields the runners-up: texts
-    out of a database are read when somebody asks.
+    out of a database are read when somebody asks. Costs are those of a call after inputs number ``constants`` have
+    been prepared.
     """
 
     best: Schedule
@@ -93,6 +94,7 @@ class Optimized:
     threads: int
     extents: Mapping[tuple[int, int], int] = field(repr=False)
     find_others: Callable[[], Sequence[Schedule]] = field(repr=False)
+    constants: tuple[int, ...] = ()
 
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -210,6 +212,9 @@ class Optimized:
         fired = sorted(((n, name) for name, (n, _) in report.rules.items() if n), reverse=True)
         lines = [str(self), "", f"predicted {_time(self.cost)}; as given {_time(self.baseline_cost)}"]
         lines += [f"  {name}: {_time(seconds)}" for name, seconds in self.best.cost.terms if seconds > 0]
+        if self.constants:
+            names = ", ".join(f"in{k}" for k in self.constants)
+            lines += [f"  (calls after `prepare`: what depends on {names} alone has been computed)"]
         lines += ["", str(self.plan()), "", f"search: {report.nodes} e-nodes, {report.facts} facts"]
         lines += [f"stopped: {report.stop_reason}", f"from: {report.origin}", "rules that fired:"]
         lines += [f"  {name}: {n} matches" for n, name in fired]

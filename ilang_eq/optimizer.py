@@ -50,6 +50,7 @@ def optimize(
     rules: RuleSet | str = "default",
     seed: int = 0,
     database: str | Path | Literal[False] | None = None,
+    constants: Iterable[str] = (),
 ) -> Optimized:
     """Search equal computations and legal schedules of ``component`` for the fastest.
 
@@ -68,6 +69,8 @@ def optimize(
         seed: of the search's random starts, and of the random inputs that "measure" times with.
         database: the file that keeps results; None for ``$ILANG_EQ_DATABASE`` or the user's, False for none. One that
             cannot be used is warned of, once, and done without.
+        constants: inputs that stay the same from call to call, such as weights: ``("in1",)``. What depends on them
+            alone is computed once, by ``prepare``, and costs nothing here.
 
     Raises:
         ShapeError: shapes that do not fit the component.
@@ -78,7 +81,15 @@ def optimize(
 
     started = time.monotonic()
     request = checked_request(
-        component, shapes, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed
+        component,
+        shapes,
+        target=target,
+        threads=threads,
+        effort=effort,
+        budget_s=budget_s,
+        rules=rules,
+        seed=seed,
+        constants=constants,
     )
     results, key = results_at(database), key_of(request, models_of(request).machine)
     known = recall(request, key, results)
@@ -97,7 +108,7 @@ def recall(request: Request, key: Key, results: Results) -> Optimized | None:
     record = results.find(key, request.budget_s)
     if record is None or results.path is None:
         return None
-    return recalled(request, record, results.path, lambda own: _judged(own, request.extents, models_of(request)))
+    return recalled(request, record, results.path, lambda own: _judged(own, request, models_of(request)))
 
 
 def keep(request: Request, key: Key, results: Results, found: Found) -> None:
@@ -115,7 +126,14 @@ def optimized(request: Request, found: Found) -> Optimized:
     best, *others = found.schedules
     baseline = next(s for s in found.schedules if s.component == request.given)
     return Optimized(
-        best, baseline, found.report, request.target, request.threads, request.extents, lambda: tuple(others)
+        best,
+        baseline,
+        found.report,
+        request.target,
+        request.threads,
+        request.extents,
+        lambda: tuple(others),
+        request.constants,
     )
 
 
@@ -137,7 +155,7 @@ def improving(request: Request) -> Iterator[Found]:
 
     started = time.perf_counter()
     models = models_of(request)
-    written = [_judged(c, request.extents, models) for c in dict.fromkeys((request.given, request.plain))]
+    written = [_judged(c, request, models) for c in dict.fromkeys((request.given, request.plain))]
     report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
     yield Found(_ranked(written), report)
     limits = Limits()
@@ -145,6 +163,7 @@ def improving(request: Request) -> Iterator[Found]:
         limits = replace(limits, seconds=min(limits.seconds, request.budget_s / 2))
     element = set_aside(request.graph, request.extents, MOST_AXES)
     space, explored = explore(element.graph, request.rules, limits)
+    space = replace(space, constants=frozenset(request.constants))
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
     found = Found(_ranked(written), report)
     for k, pieces in _stages(request):
@@ -190,30 +209,32 @@ def _proposed(
     judging = time.perf_counter()
     known = {s.component for s in written}
     components = dict.fromkeys(unwire(g) for p in proposals for g in models.variants(element.whole(p.graph)))
-    judged, refused = _judge([c for c in components if c not in known], request.extents, models)
+    judged, refused = _judge([c for c in components if c not in known], request, models)
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return Found(_ranked([*written, *judged]), replace(report, seconds=seconds, refused=tuple(refused)))
 
 
 def _judge(
-    components: Iterable[Component], extents: Mapping[Dimension, int], models: Models
+    components: Iterable[Component], request: Request, models: Models
 ) -> tuple[list[Schedule], list[tuple[str, str]]]:
     """Cost each component. One that cannot be lowered is reported, not raised."""
     judged: list[Schedule] = []
     refused: list[tuple[str, str]] = []
     for component in components:
         try:
-            judged.append(_judged(component, extents, models))
+            judged.append(_judged(component, request, models))
         except ILangError as error:
             refused.append((str(component), error.message))
     return judged, refused
 
 
-def _judged(component: Component, extents: Mapping[Dimension, int], models: Models) -> Schedule:
+def _judged(component: Component, request: Request, models: Models) -> Schedule:
     """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
     from ilang_eq.lower import lower
+    from ilang_eq.lower.preparation import recurring
 
-    return Schedule(component, models.judge(lower(wire(component), alternatives=False), extents))
+    program = lower(wire(component), alternatives=False)
+    return Schedule(component, models.judge(recurring(program, request.constants), request.extents))
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
@@ -233,7 +254,9 @@ def _timed(request: Request, found: Found, started: float) -> Found:
 
     left = None if request.budget_s is None else max(request.budget_s - (time.perf_counter() - started), 1e-3)
     timing = time.perf_counter()
-    schedules = measured(found.schedules, request.extents, request.target, request.threads, left, request.seed)
+    schedules = measured(
+        found.schedules, request.extents, request.target, request.threads, left, request.seed, request.constants
+    )
     seconds = {**found.report.seconds, "measure": time.perf_counter() - timing}
     return Found(tuple(schedules), replace(found.report, seconds=seconds))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ilang_eq.backends import checked_target
@@ -32,6 +32,7 @@ class Request:
         plain: the same without a schedule, as canonical text has it.
         graph: what both compute, canonical.
         shapes: of the inputs; ``extents`` says the same by (input, dimension).
+        constants: the numbers of inputs that stay the same from call to call, ascending.
     """
 
     given: Component
@@ -45,6 +46,7 @@ class Request:
     budget_s: float | None
     rules: RuleSet
     seed: int
+    constants: tuple[int, ...]
 
 
 def checked_request(
@@ -57,6 +59,7 @@ def checked_request(
     budget_s: float | None = None,
     rules: RuleSet | str = "default",
     seed: int = 0,
+    constants: Iterable[str] = (),
 ) -> Request:
     """The request that the arguments of ``optimize`` make.
 
@@ -93,7 +96,18 @@ def checked_request(
         budget_s=budget_s,
         rules=rule_set(rules),
         seed=seed,
+        constants=_numbers(constants, component.inputs),
     )
+
+
+def _numbers(names: Iterable[str], inputs: int) -> tuple[int, ...]:
+    """The inputs called ``names``. Raises OptionError."""
+    legal = tuple(f"in{k}" for k in range(inputs))
+    found = list(names)
+    for name in found:
+        if name not in legal:
+            raise OptionError(f"no input {name!r} to be constant", legal=legal)
+    return tuple(k for k, name in enumerate(legal) if name in found)
 
 
 def _shape(shape: Sequence[int], index: int) -> tuple[int, ...]:

@@ -168,7 +168,7 @@ def distinct(tasks: Sequence[Task], requests: Sequence[Request]) -> list[Job]:
 def _named(task: Task, request: Callable[..., Request]) -> Request:
     """The task's request. Raises ILangError that names the task."""
     try:
-        return request(task.component, task.shapes)
+        return request(task.component, task.shapes, constants=task.constants)
     except ILangError as error:
         raise type(error)(f"{task.name or task.component}: {error}") from None
 

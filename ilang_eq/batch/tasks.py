@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -32,12 +32,14 @@ class Task:
     Args:
         weight: how often it runs: heavier ones are searched first.
         name: for messages.
+        constants: inputs that stay the same from call to call, by name.
     """
 
     component: Component
     shapes: tuple[tuple[int, ...], ...]
     weight: float = 1.0
     name: str = ""
+    constants: tuple[str, ...] = ()
 
 
 Source: TypeAlias = Task | tuple[Component, Shapes] | tuple[Component, Shapes, float] | HasTasks | str | Path
@@ -81,7 +83,8 @@ def read_tasks(path: Path) -> list[Task]:
     """The tasks of a file.
 
     A ``.jsonl`` file has one object a line: ``{"component": text, "shapes": [[2048, 64], …]}``, and optionally
-    ``"weight"`` and ``"name"``. Any other file is component text, its shapes in a comment: ``# shapes: 2048x64 64x64``.
+    ``"weight"``, ``"name"`` and ``"constants": ["in1", …]``.
+    Any other file is component text, its shapes in a comment: ``# shapes: 2048x64 64x64``.
 
     Raises:
         OptionError: no such file, or one without shapes.
@@ -100,15 +103,20 @@ def read_tasks(path: Path) -> list[Task]:
 def _line(line: str, place: str) -> Task:
     try:
         data = json.loads(line)
-        known = {"weight": 1.0, "name": place, **data} if isinstance(data, dict) else {}
-        if known.keys() != {"component", "shapes", "weight", "name"} or not _fits(known):
-            expected = '{"component": text, "shapes": [[extent, …], …], "weight": number, "name": text}'
-            raise OptionError(f"{place} is no task", expected=expected)
-        return _task(read_component(known["component"]), known["shapes"], known["weight"], known["name"])
+        known = {**_OPTIONAL, "name": place, **data} if isinstance(data, dict) else {}
+        if known.keys() != {"component", "shapes", "name", *_OPTIONAL} or not _fits(known):
+            expected = '{"component": text, "shapes": [[extent, …], …]}; also "weight": number, "name": text, '
+            raise OptionError(f"{place} is no task", expected=expected + '"constants": ["in1", …]')
+        task = _task(read_component(known["component"]), known["shapes"], known["weight"], known["name"])
+        return replace(task, constants=tuple(known["constants"]))
     except (json.JSONDecodeError, RecursionError) as error:
         raise OptionError(f"{place} is not JSON: {error}", expected="one JSON object a line") from None
     except ILangError as error:
         raise type(error)(f"{place}: {error}") from None
+
+
+_OPTIONAL: dict[str, Any] = {"weight": 1.0, "constants": []}
+"""What a line may leave out."""
 
 
 def _fits(data: dict[str, Any]) -> bool:
@@ -117,6 +125,8 @@ def _fits(data: dict[str, Any]) -> bool:
         isinstance(data["component"], str)
         and isinstance(data["name"], str)
         and isinstance(data["weight"], int | float)
+        and isinstance(data["constants"], list)
+        and all(isinstance(name, str) for name in data["constants"])
         and isinstance(shapes, list)
         and all(isinstance(shape, list) and all(type(n) is int for n in shape) for shape in shapes)
     )

@@ -30,6 +30,13 @@ def add_component(parser: argparse.ArgumentParser) -> None:
         metavar="NxM",
         help="one per input, such as 2048x64, or . for a scalar (default: the file's line `# shapes: …`, else 1024)",
     )
+    parser.add_argument(
+        "--constants",
+        nargs="+",
+        default=(),
+        metavar="IN",
+        help="inputs that stay the same from call to call, such as in1: what depends on them alone counts for nothing",
+    )
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +95,7 @@ def component_of(options: argparse.Namespace) -> tuple[Component, list[tuple[int
 def searched(options: argparse.Namespace) -> tuple[Component, Optimized]:
     """The component, and the best schedule of it."""
     component, shapes = component_of(options)
-    return component, optimize(component, shapes, **search_options(options))
+    return component, optimize(component, shapes, constants=options.constants, **search_options(options))
 
 
 def described(best: Optimized) -> dict[str, Any]:
@@ -100,6 +107,7 @@ def described(best: Optimized) -> dict[str, Any]:
         "target": best.target,
         "threads": best.threads,
         "shapes": [print_shape(shape) for shape in best.shapes],
+        "constants": [f"in{k}" for k in best.constants],
         "kernels": best.plan().kernels,
         "origin": best.report.origin,
         "stop_reason": best.report.stop_reason,

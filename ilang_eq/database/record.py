@@ -32,6 +32,7 @@ class Key:
         rules: digest of the rule set.
         version: of the package, with a digest of the sources that decide results.
         seed: of the search's random starts.
+        constants: the inputs that stay the same from call to call.
     """
 
     component: str
@@ -43,6 +44,7 @@ class Key:
     rules: str
     version: str
     seed: int
+    constants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,15 @@ def read_record(data: object) -> Record:
 def read_key(data: object) -> Key:
     """The key that ``data`` spells. Raises DatabaseError."""
     fields = _table(data, "key", tuple(Key.__dataclass_fields__))
+    constants = _many(fields["constants"], "constants", _count)
     shapes = _many(fields["shapes"], "shapes", lambda shape, name: _many(shape, name, _count))
     texts = {name: _text(fields[name], name) for name in _TEXTS}
     return Key(
-        shapes=shapes, threads=_count(fields["threads"], "threads"), seed=_count(fields["seed"], "seed"), **texts
+        shapes=shapes,
+        threads=_count(fields["threads"], "threads"),
+        seed=_count(fields["seed"], "seed"),
+        constants=constants,
+        **texts,
     )
 
 

@@ -26,6 +26,7 @@ _FORMAT = 1
 """The layout of the table, in SQLite's ``user_version``."""
 
 _KEY = tuple(Key.__dataclass_fields__)
+_LISTS = ("shapes", "constants")
 _COLUMNS = (*_KEY, "budget_s", "schedules", "report", "found")
 _UNBOUNDED = math.inf
 """The budget of a search that came to its end, as SQLite orders it."""
@@ -34,6 +35,7 @@ _CREATE = f"""
 CREATE TABLE IF NOT EXISTS results (
     component TEXT NOT NULL, shapes TEXT NOT NULL, target TEXT NOT NULL, machine TEXT NOT NULL,
     threads INTEGER NOT NULL, effort TEXT NOT NULL, rules TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL,
+    constants TEXT NOT NULL,
     budget_s REAL NOT NULL, schedules TEXT NOT NULL, report TEXT NOT NULL, found TEXT NOT NULL,
     PRIMARY KEY ({", ".join(_KEY)})
 ) WITHOUT ROWID
@@ -176,7 +178,7 @@ _REMEDY = "a file that can be written; move this one away, or set ILANG_EQ_DATAB
 
 
 def _key_cells(key: Key) -> _Row:
-    cells = {name: getattr(key, name) for name in _KEY} | {"shapes": _json(key.shapes)}
+    cells = {name: getattr(key, name) for name in _KEY} | {name: _json(getattr(key, name)) for name in _LISTS}
     return tuple(cells.values())
 
 
@@ -191,7 +193,7 @@ def _record(row: _Row) -> Record | None:
     """The row as a record; None if it is damaged."""
     cells = dict(zip(_COLUMNS, row, strict=True))
     try:
-        key = {name: cells[name] for name in _KEY} | {"shapes": json.loads(str(cells["shapes"]))}
+        key = {name: cells[name] for name in _KEY} | {name: json.loads(str(cells[name])) for name in _LISTS}
         budget = float(cells["budget_s"])
         return Record(
             key=read_key(key),

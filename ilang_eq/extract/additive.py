@@ -161,7 +161,14 @@ class AdditiveModel:
             demand[:, at] += writing(self.structure, of.fusion, sized, site)[:, at]
         fork = np.where(of.serial, 0.0, machine.fork_join_us if self.processor.threads > 1 else 0.0)
         work = of.shared_out(sized, cost.time(demand, machine))
-        return work + np.where(of.kernels, 1000 * (machine.kernel_us + fork), 0.0)
+        every_call = work + np.where(of.kernels, 1000 * (machine.kernel_us + fork), 0.0)
+        return np.where(self._ahead(of), 0.0, every_call)
+
+    def _ahead(self, of: _Of) -> Mask:
+        """(states, 1): which states are computed before any call; a staged copy can be, if its reader lets go of it."""
+        c = of.fusion.root.of
+        alone = of.kernels[:, 0] if c in self.structure.ahead else np.zeros(len(of.states), dtype=np.bool_)
+        return (alone | (c in self.structure.panels))[:, None]
 
     def _edge(self, edge: tuple[ClassId, ClassId], sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
         """What every state of a reader pays for every state of the class it reads."""
@@ -169,6 +176,7 @@ class AdditiveModel:
         values = np.repeat(np.where(self.sites[edge] < 0, np.inf, 0.0)[:, :, None], knobs.points, axis=2)
         for reads in self._edges[edge]:
             paid = self._reading(reads.of, sized[reads.of.fusion], x, reads.found)
+            paid = np.where(self._ahead(reads.of), 0.0, paid)
             values[reads.readers, reads.producers] = paid[reads.rows]
         return Table((self.structure.places[reader], self.structure.places[x]), values)
 

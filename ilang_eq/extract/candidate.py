@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ilang_eq.extract.assemble import Schedule, assemble
 from ilang_eq.extract.blocking import blocked
+from ilang_eq.extract.constants import laid_out, taken_out
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
@@ -43,7 +44,7 @@ class Sized:
     @staticmethod
     def of(structure: Structure, machine: Machine, schedule: Schedule, cost: float) -> Sized:
         """``schedule``, which has a tile size for every axis that some nest has, in register blocks of ``machine``."""
-        cut = blocked(structure, schedule, machine)
+        cut = laid_out(structure, blocked(structure, taken_out(structure, schedule), machine))
         return Sized(structure, machine, cut, cost, assemble(structure, cut))
 
     def retiled(self, tiles: Tiles) -> Sized:

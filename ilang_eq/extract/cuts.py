@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
-from ilang_eq.lang.ops import OPS
-from ilang_eq.rewrites.decode import is_computed, operands
+from ilang_eq.rewrites.decode import constant_classes, is_computed, is_copy, operands
 from ilang_eq.rewrites.space import (
     Apply,
     AxisId,
@@ -139,22 +138,8 @@ def without_copies(space: Space) -> Space:
     """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
 
     return _restricted(
-        space, lambda c, n: n == 0 or not any(_is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
+        space, lambda c, n: n == 0 or not any(is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
     )
-
-
-def _is_copy(space: Space, c: ClassId) -> bool:
-    """Whether a class is a packed argument."""
-    return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
-
-
-def _copies_argument(space: Space, node: Apply) -> bool:
-    match node.operands:
-        case (source,):
-            copied = OPS[node.op].unary_form == "copy"
-            return copied and isinstance(space.classes[source].nodes[0], Read)
-        case _:
-            return False
 
 
 def _own(space: Space) -> Space:
@@ -166,7 +151,7 @@ def _own_and_copies(space: Space) -> Space:
     """What the component itself says, and the same with arguments packed."""
 
     def keep(c: ClassId, n: int) -> bool:
-        mine = [x for x in operands(space.classes[c].nodes[n]) if not _is_copy(space, x)]
+        mine = [x for x in operands(space.classes[c].nodes[n]) if not is_copy(space, x)]
         own = [x for x in operands(space.classes[c].nodes[0]) if is_computed(space.classes[x])]
         return n == 0 or {x for x in mine if is_computed(space.classes[x])} <= set(own)
 
@@ -266,6 +251,8 @@ def _segment(
             if {r.accumulator.of, r.statistic} <= kept
         ),
         frozenset(number.axes[a] for a in space.splittable if a in number.axes),
+        frozenset(number.inputs[k] for k in used if k in space.constants)
+        | {number.cuts[c] for c in cuts & constant_classes(space) & set(inside)},
     )
     sources = (*(Input(k) for k in used), *(c for c in inside if c in cuts))
     return Segment(piece, {(n, 0): sizes[a] for n, a in enumerate(axes)}, sources, result)

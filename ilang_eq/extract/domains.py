@@ -122,7 +122,7 @@ def _of_fusion(
     work, share = estimate(fusion, rows)
     index = {row: n for n, row in enumerate(rows)}
     groups: dict[Hashable, list[State]] = {}
-    for state in (*_materialised(structure, fusion, rows), *_staged(structure, fusion, rows, hosts)):
+    for state in _states(structure, fusion, rows, hosts):
         shared = max(state.site, structure.shared_depths.get((fusion, state.nest), 0))
         last = written_last(structure, fusion.root, state.order) if breadth.layouts else None
         groups.setdefault((state.nest[:shared], state.site, shared and state.serial, last), []).append(state)
@@ -130,6 +130,14 @@ def _of_fusion(
         at = [index[state.nest, state.order] for state in group]
         serial = np.array([state.serial for state in group])[:, None]
         yield from (group[n] for n in _cheapest(work[at] * np.where(serial, 1.0, share[at]), breadth))
+
+
+def _states(structure: Structure, fusion: Fusion, rows: Sequence[Row], hosts: list[State]) -> list[State]:
+    """All states of one fusion. A copy that is made at every call is made where it is read."""
+    staged = list(_staged(structure, fusion, rows, hosts))
+    if staged and fusion.root.of in structure.copies - structure.panels:
+        return staged
+    return [*_materialised(structure, fusion, rows), *staged]
 
 
 def _nests(structure: Structure, fusion: Fusion) -> list[Nest]:

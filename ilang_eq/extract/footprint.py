@@ -211,8 +211,8 @@ def _touch(
     place: Load, dims: tuple[int, ...], counts: tuple[float, ...], written: bool, accumulated: bool = False
 ) -> _Touch:
     """Merge dimensions that are filled into the ones outside them."""
-    triples = zip(place.indices, counts, dims, strict=True)
-    left = [min(float(dim), max(1.0, count / index.divisor)) for index, count, dim in triples]
+    # what a divisor divides steps by multiples of it
+    left = [min(float(dim), count) for count, dim in zip(counts, dims, strict=True)]
     run, size = 1.0, 1
     while left and run > size - 0.5:
         run *= left.pop()

@@ -21,6 +21,7 @@ from ilang_eq.extract.full_model import Cost
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
+from ilang_eq.lower.preparation import recurring
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
 FAR = 1.3
@@ -43,17 +44,20 @@ class Judge:
     Args:
         cost: the full model.
         extents: the size of every (input, dimension).
+        constants: inputs that stay the same: what depends on them alone costs nothing.
     """
 
     cost: Callable[[Program, Extents], Cost]
     extents: Extents
+    constants: frozenset[int] = frozenset()
     known: dict[Graph, float] = field(default_factory=dict)
 
     @staticmethod
     def of(space: Space, sizes: Mapping[AxisId, int], cost: Callable[[Program, Extents], Cost]) -> Judge:
         """For schedules of ``space``, whose axes have ``sizes``."""
         reads = [n for eclass in space.classes.values() for n in eclass.nodes if isinstance(n, Read)]
-        return Judge(cost, {(read.input, d): sizes[axis] for read in reads for d, axis in enumerate(read.axes)})
+        extents = {(read.input, d): sizes[axis] for read in reads for d, axis in enumerate(read.axes)}
+        return Judge(cost, extents, space.constants)
 
     def seconds(self, graph: Graph) -> float:
         """What ``graph`` takes."""
@@ -67,7 +71,7 @@ class Judge:
             program = lower(graph, alternatives=False)
         except ScheduleError:
             return math.inf
-        return self.cost(program, self.extents).seconds
+        return self.cost(recurring(program, self.constants), self.extents).seconds
 
 
 def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ilang_eq.extract.fusions import Fusion, Fusions, producers_first, read_together
+from ilang_eq.rewrites.decode import constant_classes, is_copy
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 _SHARED_ACROSS = 8
@@ -30,6 +31,21 @@ class Structure(Fusions):
     def places(self) -> dict[ClassId, int]:
         """The position of every class in ``classes``."""
         return {c: n for n, c in enumerate(self.classes)}
+
+    @cached_property
+    def ahead(self) -> frozenset[ClassId]:
+        """The classes that kernels of their own can compute once, before any call: nothing they depend on varies."""
+        return constant_classes(self.space) - self.layouts.keys()
+
+    @cached_property
+    def copies(self) -> frozenset[ClassId]:
+        """Packed arguments."""
+        return frozenset(c for c in self.classes if is_copy(self.space, c)) - self.layouts.keys()
+
+    @cached_property
+    def panels(self) -> frozenset[ClassId]:
+        """Packed constants."""
+        return self.copies & self.ahead
 
     @cached_property
     def hosts(self) -> dict[ClassId, tuple[Fusion, ...]]:

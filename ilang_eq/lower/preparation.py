@@ -52,6 +52,17 @@ def prepare(program: Program, constants: Collection[int]) -> Preparation:
     return Preparation(first, taken, rest, varying, fixed)
 
 
+def recurring(program: Program, constants: Collection[int]) -> Program:
+    """What runs at every call if inputs number ``constants`` stay the same, by the names that ``program`` has."""
+    early = _early(program, {program.inputs[k] for k in constants})
+    if not early:
+        return program
+    late = tuple(kernel for kernel in program.kernels if kernel not in early)
+    touched = {name for kernel in late for name in (*buffers_of(kernel.body), *declared_in(kernel.body))}
+    kept = tuple(b for b in program.buffers if b.name in touched | set(program.outputs))
+    return replace(program, buffers=kept, kernels=late)
+
+
 def _sizing(program: Program, kernels: Sequence[Kernel], given: Collection[str]) -> set[int]:
     """The inputs that ``kernels`` need for their extents alone, which no buffer that is ``given`` has."""
     touched = {name for kernel in kernels for name in buffers_of(kernel.body)} | set(program.outputs)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
+from ilang_eq.lang.ops import OPS
 from ilang_eq.rewrites.encode import term_name
 from ilang_eq.rewrites.engine import Cell, Engine, Row
 from ilang_eq.rewrites.naming import Terms
-from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Read, Reduce, View
+from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Read, Reduce, Space, View
 from ilang_eq.rewrites.vocabulary import COMMUTATIVE, NODE_TABLES
 
 Nodes = dict[ClassId, tuple[ENode, ...]]
@@ -47,6 +48,31 @@ def operands(node: ENode) -> tuple[ClassId, ...]:
 def is_computed(found: EClass) -> bool:
     """Does an expression compute this class? If not, it is an input, a number or a view."""
     return any(isinstance(node, Apply | Reduce) for node in found.nodes)
+
+
+def is_copy(space: Space, c: ClassId) -> bool:
+    """Whether a class is a packed argument."""
+    return all(isinstance(n, Apply) and _copies_argument(space, n) for n in space.classes[c].nodes)
+
+
+def _copies_argument(space: Space, node: Apply) -> bool:
+    match node.operands:
+        case (source,):
+            copied = OPS[node.op].unary_form == "copy"
+            return copied and isinstance(space.classes[source].nodes[0], Read)
+        case _:
+            return False
+
+
+def constant_classes(space: Space) -> frozenset[ClassId]:
+    """The classes that depend on inputs that stay the same, and on nothing else."""
+    found: set[ClassId] = set()
+    for c, eclass in sorted(space.classes.items()) if space.constants else ():
+        reads = {n.input for n in eclass.nodes if isinstance(n, Read)}
+        own = eclass.nodes[:1]
+        if own and reads <= space.constants and all(found.issuperset(operands(node)) for node in own):
+            found.add(c)
+    return frozenset(found)
 
 
 def decode(engine: Engine, terms: Terms) -> Classes:

@@ -115,7 +115,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Everything extraction chooses from."""
+    """Everything extraction chooses from. Inputs numbered ``constants`` stay the same from call to call."""
 
     classes: dict[ClassId, EClass]
     outputs: tuple[tuple[ClassId | Input, tuple[AxisId, ...]], ...]
@@ -124,3 +124,4 @@ class Space:
     stagings: tuple[Staging, ...]
     repairs: tuple[Repair, ...]
     splittable: frozenset[AxisId]
+    constants: frozenset[int] = frozenset()

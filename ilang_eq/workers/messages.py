@@ -23,13 +23,14 @@ def request_as_json(request: Request) -> dict[str, Any]:
         "budget_s": request.budget_s,
         "rules": asdict(request.rules),
         "seed": request.seed,
+        "constants": [f"in{k}" for k in request.constants],
     }
 
 
 def read_request(data: dict[str, Any]) -> Request:
     """The request that ``request_as_json`` made ``data`` of."""
     rules = RuleSet(data["rules"]["name"], tuple(Rule(**rule) for rule in data["rules"]["rules"]))
-    options = {name: data[name] for name in ("target", "threads", "effort", "budget_s", "seed")}
+    options = {name: data[name] for name in ("target", "threads", "effort", "budget_s", "seed", "constants")}
     return checked_request(read_component(data["component"]), data["shapes"], rules=rules, **options)
 
 
