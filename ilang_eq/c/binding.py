@@ -4,6 +4,7 @@
 * A block whose constant nests are all decided by variables in scope gets two versions: one where every tile is
   full, with constant trip counts, and one for the tail. There are never more than these two copies of a nest.
 * A reduction around constant nests keeps its accumulators in registers (``registers.py``).
+* An innermost loop that calls functions which are faster on several vectors goes in strips of them (``stages.py``).
 * Any other innermost loop with independent iterations is left to the compiler's vectoriser.
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Simd, Versions
-from ilang_eq.c.registers import full_fact, register_tile
+from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, register_tile
+from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Declare, For, Kernel, Statement
-from ilang_eq.lower.walk import code, mentions, updates, walk
+from ilang_eq.lower.walk import code, mentions, replace_in_body, updates, walk
 
 LONGEST_TILE = 1024
 """The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""
@@ -64,7 +67,7 @@ def _has_tasks(loop: For) -> bool:
 def _parallel(loop: For, context: _Context) -> Parallel:
     """Tasks for threads: this loop, and those perfectly inside it that are independent and not the innermost."""
     if innermost(loop):
-        return Parallel((loop,), (_loop(loop, context),))
+        return Parallel((loop,), (_innermost(loop, context),))
     loops = [loop]
     while len(inside := code(loops[-1].body)) == 1:
         (only,) = inside
@@ -155,13 +158,30 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
 
 def _loop(loop: For, context: _Context) -> Node:
     """A loop that is no register tile."""
-    full = full_fact(loop) in context.facts
     if not innermost(loop):
-        return Loop(loop, _block(loop.body, context.inside(loop)), full)
-    into = reductions(loop)
-    if into is None or loop.step != 1:
-        return Loop(loop, _leaves(loop.body), full)
-    return Simd(loop, into, full)
+        return Loop(loop, _block(loop.body, context.inside(loop)), full_fact(loop) in context.facts)
+    node = _innermost(loop, context)
+    return _in_vectors(node) if isinstance(node, Simd) else node
+
+
+def _innermost(loop: For, context: _Context) -> Loop | Simd:
+    full, into = full_fact(loop) in context.facts, reductions(loop)
+    return Loop(loop, _leaves(loop.body), full) if into is None or loop.step != 1 else Simd(loop, into, full)
+
+
+def _in_vectors(simd: Simd) -> Node:
+    """A loop that calls functions of several vectors as a nest, or in strips of them; any other as it is."""
+    loop, limit = simd.source, simd.source.limit
+    if simd.reductions or not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
+        return simd
+    if limit is not None and limit <= MOST_LANES:
+        fits = simd.full and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
+        return VectorNest((loop,), WIDTHS[0], loop.body) if fits else simd
+    lane = f"{loop.variable}_lane"
+    body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))
+    strip = For(lane, loop.extent, 1, STRIP, (*loop.outer, loop.variable), body)
+    around = replace(loop, step=STRIP, body=(strip,))
+    return Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], body),), simd.full, "main"), simd)
 
 
 def _leaves(body: Sequence[Statement]) -> tuple[Node, ...]:

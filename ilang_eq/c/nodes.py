@@ -65,6 +65,14 @@ class VectorNest:
 
 
 @dataclass(frozen=True, slots=True)
+class Strips:
+    """An innermost loop in strips of whole vectors, ``main``, and what is left of it, ``rest``."""
+
+    main: Loop
+    rest: Simd
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """target ⊕= every lane of ``tile``, whose last index is ``lane``, for every iteration of ``loops``."""
 
@@ -111,4 +119,6 @@ class Parallel:
     body: tuple[Node, ...]
 
 
-Node = Loop | Simd | VectorNest | Fold | Registers | Versions | Parallel | Assign | Accumulate | Declare | Comment
+Node = (
+    Loop | Simd | VectorNest | Strips | Fold | Registers | Versions | Parallel | Assign | Accumulate | Declare | Comment
+)

@@ -9,7 +9,8 @@ from typing import assert_never
 
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
-from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
@@ -63,7 +64,10 @@ class Statements:
             case Simd():
                 return self.simd(node, "0", bound_text(node.source, node.full))
             case VectorNest():
-                return nest_lines(node, self.layout, self.used)
+                staged = staged_nest_lines(node, self.layout, self.used)
+                return nest_lines(node, self.layout, self.used) if staged is None else staged
+            case Strips():
+                return self._strips(node)
             case Fold():
                 return self._fold(node)
             case Registers():
@@ -95,9 +99,18 @@ class Statements:
             case "main":
                 head = f"for (int64_t {v} = 0; {v} + {loop.step} <= {bound}; {step}) {{"
             case "rest":
-                head = f"for (int64_t {v} = {bound} / {loop.step} * {loop.step}; {v} < {bound}; {step}) {{"
+                head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
         return [head, *indented([*ends, *body]), "}"]
+
+    def _strips(self, node: Strips) -> list[str]:
+        bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step
+        if streamed_place(node.rest.source, self.streamed) is not None:
+            return self.simd(node.rest, "0", bound)
+        main = self._loop(node.main)
+        if bound.isdigit() and int(bound) % step == 0:
+            return main
+        return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
 
     def simd(self, node: Simd, first: str, last: str) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""
@@ -168,6 +181,12 @@ def bound_text(loop: For, full: bool) -> str:
         return str(loop.limit)
     left = _left(loop.extent, loop.outer)
     return left if loop.limit is None else f"least({loop.limit}, {left})"
+
+
+def _whole_steps(bound: str, step: int) -> str:
+    """Where the whole steps of a loop to ``bound`` end."""
+    whole = f"({bound})" if " - " in bound and not bound.startswith("least(") else bound
+    return f"{whole} / {step} * {step}"
 
 
 def step_text(loop: For) -> str:

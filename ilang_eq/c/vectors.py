@@ -9,7 +9,7 @@ from ilang_eq.c.layout import Layout
 from ilang_eq.c.math import TRUTHS
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.lang.ops import OPS
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
 from ilang_eq.lower.scalar import (
     EXTREMA,
     Call,
@@ -27,10 +27,19 @@ from ilang_eq.lower.walk import stride
 
 @dataclass(slots=True)
 class Used:
-    """What the printed text relies on: functions, vector functions as (name, arity, lanes), and vector widths."""
+    """What the printed text relies on.
+
+    Args:
+        functions: of floats.
+        lifted: of vectors, as (name, arity, lanes).
+        several: of several vectors side by side, as (name, lanes).
+        helpers: vector operations, as (name, lanes).
+        widths: of vectors.
+    """
 
     functions: set[str] = field(default_factory=set)
     lifted: set[tuple[str, int, int]] = field(default_factory=set)
+    several: set[tuple[str, int]] = field(default_factory=set)
     helpers: set[tuple[str, int]] = field(default_factory=set)
     widths: set[int] = field(default_factory=set)
 
@@ -43,6 +52,14 @@ class VectorPrinter(Printer):
     nest: VectorNest
     extras: Used
     vectors: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(nest: VectorNest, layout: Layout, used: Used) -> VectorPrinter:
+        """For the body of ``nest``."""
+        if nest.lanes > 1:
+            used.widths.add(nest.lanes)
+        printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used)
+        return printer
 
     @property
     def lane(self) -> str:
@@ -130,10 +147,8 @@ def nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
 
 def vector_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
     """The body of ``nest``."""
-    printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used)
-    if nest.lanes > 1:
-        used.widths.add(nest.lanes)
-    return [line for statement in nest.body for line in _statement(statement, printer)]
+    printer = VectorPrinter.of(nest, layout, used)
+    return [line for statement in nest.body for line in statement_lines(statement, printer)]
 
 
 def unrolled(loops: Iterable[For], lanes: int, body: list[str]) -> list[str]:
@@ -153,7 +168,8 @@ def indented(lines: Iterable[str]) -> list[str]:
     return ["    " + line if line and not line.startswith("#") else line for line in lines]
 
 
-def _statement(statement: Assign | Accumulate | Declare | Comment | For, printer: VectorPrinter) -> list[str]:
+def statement_lines(statement: Statement, printer: VectorPrinter) -> list[str]:
+    """One statement of a nest's innermost body."""
     match statement:
         case Comment(text):
             return [f"// {text}"]

@@ -32,8 +32,8 @@ def logarithm(base: float) -> Apply:
 
 
 UNARY = {
-    "exp": (Apply("exp", (X,)), "exp(x[i])", 1.66),
-    "e^x": (power(math.e), "exp(x[i])", 1.66),
+    "exp": (Apply("exp", (X,)), "exp(x[i])", 1.65),
+    "e^x": (power(math.e), "exp(x[i])", 1.65),
     "2^x": (power(2.0), "exp2(x[i])", 1.3),
     "10^x": (power(10.0), "pow(10.0, x[i])", 1.3),
     "0.3^x": (power(as_float32(0.3)), "pow((double)0.3f, x[i])", 1.3),

@@ -7,6 +7,8 @@ from typing import Any
 
 from ilang_eq.c.build import build
 from ilang_eq.c.math import FUNCTIONS, with_callees
+from ilang_eq.c.preamble import preamble
+from ilang_eq.c.vectors import Used
 from ilang_eq.lower.ir import Apply, Load
 from ilang_eq.lower.scalar import Printer
 
@@ -61,9 +63,7 @@ double worst(uint64_t first, uint64_t stride)
             x[i] = as_float((uint32_t)bits);
             y[i] = {second};
         }}
-#pragma omp simd
-        for (int i = 0; i < BLOCK; i++)
-            got[i] = {value};
+{apply}
         for (int i = 0; i < BLOCK; i++)
             most = fmax(most, error(got[i], {reference}));
     }}
@@ -72,11 +72,26 @@ double worst(uint64_t first, uint64_t stride)
 """
 
 
-def _checker(value: Apply, reference: str, second: str) -> Any:
-    used: set[str] = set()
-    text = Printer(lambda load: load.buffer, used).text(value)
-    functions = "\n".join(FUNCTIONS[name].source for name in with_callees(used))
-    source = _CHECKER.format(functions=functions, value=text, reference=reference, second=second)
+_ONE = """\
+#pragma omp simd
+        for (int i = 0; i < BLOCK; i++)
+            got[i] = {value};"""
+
+_SEVERAL = """\
+        for (int i = 0; i < BLOCK; i += 64) {{
+            vec16 part[64 / LANES16];
+            UNROLL
+            for (int l = 0; l < 64; l += LANES16)
+                part[l / LANES16] = V16(x[i + l]);
+            {function}16_each(part, 64 / LANES16);
+            UNROLL
+            for (int l = 0; l < 64; l += LANES16)
+                V16(got[i + l]) = part[l / LANES16];
+        }}"""
+
+
+def _checker(functions: str, apply: str, reference: str, second: str) -> Any:
+    source = _CHECKER.format(functions=functions, apply=apply, reference=reference, second=second)
     worst = ctypes.CDLL(str(build(source))).worst
     worst.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
     worst.restype = ctypes.c_double
@@ -93,4 +108,14 @@ def worst_ulp(value: Apply, reference: str, *, stride: int, first: int = 0, seco
         first: the bit pattern to begin with.
         second: y[i] in C, in terms of x[i] and ``bits``.
     """
-    return float(_checker(value, reference, second)(first, stride))
+    used: set[str] = set()
+    text = Printer(lambda load: load.buffer, used).text(value)
+    functions = "\n".join(FUNCTIONS[name].source for name in with_callees(used))
+    return float(_checker(functions, _ONE.format(value=text), reference, second)(first, stride))
+
+
+def worst_ulp_of_several(function: str, reference: str, *, stride: int) -> float:
+    """The same of a function that is applied to several vectors side by side."""
+    used = Used({function}, {(function, 1, 16)}, {(function, 16)}, set(), {16})
+    functions = preamble(used, "UNROLL least(")
+    return float(_checker(functions, _SEVERAL.format(function=function), reference, "0.0f")(0, stride))

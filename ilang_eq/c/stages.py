@@ -1,0 +1,186 @@
+"""Vector nests in stages: functions that take many steps are applied to several vectors side by side.
+
+before →  for i' by vectors: { x = 0 - a[i']; e = exp(x); out[i'] += e * b; }
+after  →  for i' by vectors: { e_each[i'] = 0 - a[i']; }
+          exp_each(e_each)
+          for i' by vectors: { out[i'] += e_each[i'] * b; }
+
+``Function.several`` in ``math.py`` says why. A stage ends at each such call; scalars that a later stage reads are kept
+in an array, which compilers hold in registers once the loops are unrolled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ilang_eq.c.layout import Layout
+from ilang_eq.c.math import FUNCTIONS
+from ilang_eq.c.nodes import VectorNest
+from ilang_eq.c.vectors import Used, VectorPrinter, indented, statement_lines, unrolled
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Scalar, Statement
+from ilang_eq.lower.scalar import Call, spell
+from ilang_eq.lower.walk import loads, mentions, updates
+
+MOST_SIDE_BY_SIDE = 8
+"""Vectors that a function is applied to at once: each takes up to four registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Statements of the innermost body, and then ``call``, whose result is called ``result``."""
+
+    body: tuple[Statement, ...]
+    call: Call | None = None
+    result: str = ""
+
+
+def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str] | None:
+    """The unrolled loops of ``nest``, in stages; None where nothing is gained, or an iteration may touch another's."""
+    stages = _stages(nest)
+    around, inside = _side_by_side(nest)
+    if nest.partial or len(stages) == 1 or not inside or not iterations_apart(nest, inside):
+        return None
+    lines = _StagePrinter(nest, inside, layout, used).lines(stages)
+    return unrolled(around, 1, lines) if around else ["{", *indented(lines), "}"]
+
+
+def worth_stages(body: Sequence[Statement]) -> bool:
+    """Whether ``body`` calls a function that is faster on several vectors."""
+    return any(_several(update.value) is not None for update in updates(body))
+
+
+def _several(value: Scalar) -> Call | None:
+    """``value`` as a call of a function that is faster on several vectors; None for anything else."""
+    if not isinstance(value, Apply):
+        return None
+    spelling = spell(value)
+    match spelling:
+        case Call(function, (_,)) if FUNCTIONS[function].several is not None:
+            return spelling
+        case _:
+            return None
+
+
+def _stages(nest: VectorNest) -> list[_Stage]:
+    stages: list[_Stage] = []
+    body: list[Statement] = []
+    for statement in nest.body:
+        call = _several(statement.value) if isinstance(statement, Assign | Accumulate) else None
+        if call is None or not isinstance(statement, Assign | Accumulate) or not _moves(call, nest):
+            body.append(statement)
+            continue
+        plain = isinstance(statement, Assign) and not statement.target.indices
+        result = statement.target if plain else Load(f"{statement.target.buffer}_value", ())
+        stages.append(_Stage(tuple(body), call, result.buffer))
+        body = [] if plain else [replace(statement, value=result)]
+    return [*stages, _Stage(tuple(body))]
+
+
+def _moves(call: Call, nest: VectorNest) -> bool:
+    """Whether the argument of ``call`` is a vector: it reads something that moves with the lane."""
+    scalars = {s.target.buffer: s.value for s in nest.body if isinstance(s, Assign) and not s.target.indices}
+    pending, seen = [load for argument in call.arguments for load in loads(argument)], set[str]()
+    while pending:
+        load = pending.pop()
+        if mentions(load, nest.loops[-1].variable):
+            return True
+        if load.buffer in scalars and load.buffer not in seen:
+            seen.add(load.buffer)
+            pending += loads(scalars[load.buffer])
+    return False
+
+
+def _side_by_side(nest: VectorNest) -> tuple[tuple[For, ...], tuple[For, ...]]:
+    """The loops of ``nest`` around a stage, and those inside: 2 to ``MOST_SIDE_BY_SIDE`` vectors, or no loops."""
+    vectors = [loop.limit or 1 for loop in nest.loops[:-1]] + [(nest.loops[-1].limit or 1) // nest.lanes]
+    first = len(vectors) - 1
+    while first > 0 and prod(vectors[first - 1 :]) <= MOST_SIDE_BY_SIDE:
+        first -= 1
+    enough = nest.lanes > 1 and 2 <= prod(vectors[first:]) <= MOST_SIDE_BY_SIDE
+    return (nest.loops[:first], nest.loops[first:]) if enough else (nest.loops, ())
+
+
+def iterations_apart(nest: VectorNest, inside: Sequence[For]) -> bool:
+    """Whether no iteration of ``inside`` reads what another one writes."""
+    written = {u.target for u in updates(nest.body) if u.target.indices}
+    read = {load for u in updates(nest.body) for load in loads(u.value) if load.indices}
+    shared = {load for load in read if load.buffer in {target.buffer for target in written}}
+    return shared <= written and all(mentions(load, loop.variable) for load in shared for loop in inside)
+
+
+@dataclass(slots=True)
+class _StagePrinter:
+    """Prints the stages of ``nest``, whose loops ``inside`` each of them runs through."""
+
+    nest: VectorNest
+    inside: tuple[For, ...]
+    layout: Layout
+    used: Used
+
+    @property
+    def _vectors(self) -> str:
+        """The vectors of the last loop."""
+        return f"{self.inside[-1].limit} / LANES{self.nest.lanes}"
+
+    @property
+    def _count(self) -> str:
+        """How many vectors there are."""
+        return " * ".join((*(str(loop.limit) for loop in self.inside[:-1]), self._vectors))
+
+    @property
+    def _position(self) -> str:
+        """Which of them an iteration makes."""
+        *outer, last = self.inside
+        terms = [f"{last.variable} / LANES{self.nest.lanes}"]
+        step = f"({self._vectors})"
+        for loop in reversed(outer):
+            terms.append(f"{loop.variable} * {step}")
+            step = f"{loop.limit} * {step}"
+        return " + ".join(reversed(terms))
+
+    def lines(self, stages: Sequence[_Stage]) -> list[str]:
+        """Declarations of what stages hand on, then each stage."""
+        printer = VectorPrinter.of(self.nest, self.layout, self.used)
+        bodies = [self._body(stage, printer) for stage in stages]
+        words = [set(re.findall(r"\w+", "\n".join(body))) for body in bodies]
+        made = [_scalars(stage) for stage in stages]
+        kept = {name for n, names in enumerate(made) for name in names if any(name in w for w in words[n + 1 :])}
+        kinds = {name: f"vec{self.nest.lanes}" if name in printer.vectors else "float" for name in sorted(kept)}
+        lines: list[str] = []
+        known: list[str] = []
+        for stage, names, body, mentioned in zip(stages, made, bodies, words, strict=True):
+            handed = [name for name in names if name in kept]
+            read = [f"const {kinds[x]} {x} = {x}_each[{self._position}];" for x in known if x in mentioned]
+            write = [f"{x}_each[{self._position}] = {x};" for x in handed if x != stage.result]
+            lines += [f"{kinds[x]} {x}_each[{self._count}];" for x in handed]
+            lines += unrolled(self.inside, self.nest.lanes, [*read, *body, *write])
+            lines += self._call(stage)
+            known += handed
+        return lines
+
+    def _body(self, stage: _Stage, printer: VectorPrinter) -> list[str]:
+        """The statements of a stage, and what its call is given."""
+        lines = [line for statement in stage.body for line in statement_lines(statement, printer)]
+        if stage.call is None:
+            return lines
+        lines.append(f"{stage.result}_each[{self._position}] = {printer.vector(stage.call.arguments[0])};")
+        printer.vectors.add(stage.result)
+        return lines
+
+    def _call(self, stage: _Stage) -> list[str]:
+        if stage.call is None:
+            return []
+        function, lanes = stage.call.function, self.nest.lanes
+        self.used.functions.add(function)
+        self.used.several.add((function, lanes))
+        self.used.lifted.add((function, 1, lanes))
+        return [f"{function}{lanes}_each({stage.result}_each, {self._count});"]
+
+
+def _scalars(stage: _Stage) -> list[str]:
+    """What ``stage`` defines."""
+    assigned = [s.target.buffer for s in stage.body if isinstance(s, Assign) and not s.target.indices]
+    return assigned if stage.call is None else [*assigned, stage.result]

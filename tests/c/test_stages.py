@@ -1,0 +1,92 @@
+"""Nests in stages: exponentials of several vectors side by side, with the same results as one by one."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.emit import emit
+from ilang_eq.c.nodes import VectorNest
+from ilang_eq.c.stages import iterations_apart
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.ir import Assign
+from tests.c.programs import M, apply, at, loop
+from tests.c.ulp import worst_ulp_of_several
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+ROWS = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
+HANDED_ON = i("i*2~i|i:64|") >> (I & i("^i~i|i:64|ii'0")) >> i("i*i~i|i:64|ii'01")
+TWICE = i("^i~i|i:64|") >> i("^i~i|i:64|ii'0") >> i("i+1~i|i:64|ii'0")
+TILE = i("ik*jk~kij|i:4,j:16|ijki'j'") >> i("+kij~ij|i:4,j:16|ijki'j'0") >> i("^ij~ij|i:4,j:16|ij0i'j'")
+SUMMED = i("ij*1~ij|i:6,j:32|jii'j'") >> i("^ij~ij|i:6,j:32|jii'j'0") >> i("+ij~j|i:6,j:32|jii'j'0")
+OF_ROWS = i("^i~i") >> i("i*ij~ij||i0j")
+COMPONENTS = {
+    "rows": (ROWS, ((5, 200),)),
+    "handed on": (HANDED_ON, ((200,),)),
+    "twice": (TWICE, ((130,),)),
+    "tile": (TILE, ((9, 7), (35, 7))),
+    "summed": (SUMMED, ((13, 70),)),
+    "not of the lane": (OF_ROWS, ((7,), (7, 70))),
+}
+
+
+def source(component: Component) -> str:
+    return emit(lower(wire(component)))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_results(name: str) -> None:
+    component, shapes = COMPONENTS[name]
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    if name == "rows":
+        arrays[0][:, 3] = [-np.inf, 8, np.nan, 2, -200]
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = component.interpret(*arrays).astype(np.float32)
+    np.testing.assert_allclose(component.compile()(*arrays), want, rtol=3e-6, atol=0)
+
+
+def test_where_there_are_stages() -> None:
+    assert "exp_of16_each(" in source(ROWS)
+    assert source(HANDED_ON).count("mul0_each[") == 3, "declared, kept and read: another stage needs it"
+    assert source(TWICE).count("exp_of16_each(pow") == 2
+    assert "exp_of16_each(" not in source(OF_ROWS)
+    assert "exp_of16_each(" not in source(i("^i~i|i:16|")), "one vector stands alone"
+    assert "_each" not in source(i("i*2~i|i:64|"))
+
+
+def test_iterations_that_read_what_others_write_stay_together() -> None:
+    lane = loop("i", M, limit=64)
+    own = VectorNest((lane,), 16, (Assign(at("x", "i"), apply("exp", at("x", "i"))),))
+    next_one = VectorNest((lane,), 16, (Assign(at("x", "i"), apply("exp", at("x", "i+k"))),))
+    same = VectorNest((lane,), 16, (Assign(at("x", "k"), apply("exp", at("x", "k"))),))
+    assert iterations_apart(own, (lane,))
+    assert not iterations_apart(next_one, (lane,))
+    assert not iterations_apart(same, (lane,))
+
+
+@needs_compiler
+def test_error_bound() -> None:
+    assert worst_ulp_of_several("exp_of", "exp(x[i])", stride=4099) <= 0.91
+
+
+@pytest.mark.long
+@needs_compiler
+def test_error_bound_everywhere() -> None:
+    worst = worst_ulp_of_several("exp_of", "exp(x[i])", stride=1)
+    print(f"exp of several vectors: {worst:.3f} ulp")
+    assert worst <= 0.91
+
+
+@needs_compiler
+def test_a_parallel_loop_alone_is_divided_among_threads() -> None:
+    """Its range is a task's, not the loop's."""
+    component, x = i("^i~i"), np.linspace(-9, 9, 100_000, dtype=np.float32)
+    assert "exp_of16_each(" not in source(component)
+    np.testing.assert_allclose(component.compile(threads=2)(x), np.exp(x), rtol=1e-6)
