@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Copy, Dim, Leaf, Node, Part, Sweep, part_of
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, Load
 from ilang_eq.lower.walk import loads
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Along one direction, thread (position in ``part``) % threads touches the element, by its index ``dim``."""
+    """Along one direction, thread (position in ``part`` / width) % threads touches it, by the index ``dim``."""
 
     dim: int
     part: Part
     rest: frozenset[str]
+    width: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,12 @@ class Scope:
         around = {sweep.dim for sweep in self.path[: self.depth(buffer)]}
         return tuple(dim for dim in DIMS if dim in around)
 
-    def who(self, place: Load, block: Block, first: bool) -> tuple[Who, Who]:
-        """Who touches ``place`` here; of threads that would all do the same, the first, if ``first``."""
-        x, y = (self._along(place, dim, block, first) for dim in DIMS)
+    def who(self, leaf: Leaf, place: Load, block: Block, first: bool) -> tuple[Who, Who]:
+        """Who touches ``place`` of ``leaf`` here; of threads that would all do the same, the first, if ``first``."""
+        if isinstance(leaf, Copy):
+            x, y = (Slot() if block.along(dim) == 1 else Anyone() for dim in DIMS)
+        else:
+            x, y = (self._along(place, dim, block, first) for dim in DIMS)
         return x, y
 
     def _along(self, place: Load, dim: Dim, block: Block, first: bool) -> Who:
@@ -107,7 +111,7 @@ def owner_of(place: Load, sweep: Sweep) -> Owner | None:
     dim, index = found[0]
     rest = frozenset(index.variables) - {v}
     plain = index.divisor == 1 and len(index.variables) == len(rest) + 1 and rest in (frozenset(), set(part.outer))
-    return Owner(dim, part, rest) if plain else None
+    return Owner(dim, part, rest, sweep.width) if plain else None
 
 
 def leaves(nodes: Sequence[Node], scope: Scope) -> Iterator[tuple[Leaf, Scope]]:
@@ -116,7 +120,7 @@ def leaves(nodes: Sequence[Node], scope: Scope) -> Iterator[tuple[Leaf, Scope]]:
         match node:
             case Sweep():
                 yield from leaves(node.body, scope.into(node))
-            case Assign() | Accumulate() | Combine():
+            case Assign() | Accumulate() | Combine() | Copy():
                 yield node, scope
             case _:
                 scope = scope.after(node)
@@ -136,3 +140,6 @@ def touched(leaf: Leaf) -> Iterator[tuple[Load, bool]]:
             yield target, True
             yield target, False
             yield share, False
+        case Copy(_, Assign(target, value)):
+            yield target, True
+            yield from ((load, False) for load in loads(value))

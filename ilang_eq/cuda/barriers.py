@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ilang_eq.cuda.accesses import Access, Scope, touched
-from ilang_eq.cuda.nodes import Barrier, Block, Combine, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.nodes import Barrier, Block, Combine, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.storage import Home
 from ilang_eq.lower.ir import Accumulate, Assign
 
@@ -48,7 +48,7 @@ class _Placer:
                         pending = frozenset()
                     inside, pending = self.loop(node.body, pending, scope.into(node))
                     nodes.append(replace(node, body=inside))
-                case Assign() | Accumulate() | Combine():
+                case Assign() | Accumulate() | Combine() | Copy():
                     mine = self._accesses(node, scope)
                     if _conflict(pending, mine):
                         nodes.append(Barrier())
@@ -66,7 +66,7 @@ class _Placer:
             match node:
                 case Sweep():
                     found |= self._within(node.body, scope.into(node))
-                case Assign() | Accumulate() | Combine():
+                case Assign() | Accumulate() | Combine() | Copy():
                     found |= self._accesses(node, scope)
                 case _:
                     scope = scope.after(node)
@@ -77,7 +77,7 @@ class _Placer:
         first = guarded(leaf, self._homes)
         found = [(place, written) for place, written in touched(leaf) if self._homes[place.buffer].where != "registers"]
         return frozenset(
-            Access(place, written, scope.who(place, self._block, first))
+            Access(place, written, scope.who(leaf, place, self._block, first))
             for place, written in found
             if self._homes[place.buffer].buffer.role != "input"
         )
@@ -85,7 +85,7 @@ class _Placer:
 
 def guarded(leaf: Leaf, homes: Mapping[str, Home]) -> bool:
     """Whether only the first of the threads that would all do the same does ``leaf``: it writes to memory."""
-    return homes[leaf.target.buffer].where != "registers"
+    return not isinstance(leaf, Copy) and homes[leaf.target.buffer].where != "registers"
 
 
 def _conflict(earlier: Pending, later: Pending) -> bool:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.accumulators import with_accumulators
-from ilang_eq.cuda.directions import Directions, block_of, copy_directions, directions, staged_copy
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch, Node, Sweep, part_of
+from ilang_eq.cuda.directions import (
+    Directions,
+    block_of,
+    copy_directions,
+    directions,
+    staged_copy,
+    widest,
+    widths,
+)
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Copy, Dim, Launch, Node, Part, Sweep, part_of
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, shared
-from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Constant, Declare, For, Index, Load, Program, Statement
-from ilang_eq.lower.walk import mentions, places, updates, walk
+from ilang_eq.lower.ir import (
+    Accumulate,
+    Assign,
+    Buffer,
+    Comment,
+    Constant,
+    Declare,
+    For,
+    Index,
+    Load,
+    Program,
+    Statement,
+)
+from ilang_eq.lower.walk import loads, mentions, places, stride, updates, walk
 
 
 def bind(region: Region, program: Program) -> Launch:
@@ -21,7 +41,8 @@ def bind(region: Region, program: Program) -> Launch:
     region, accumulators = with_accumulators(region, program)
     in_memory = frozenset(b.name for b in program.buffers if b.role != "local")
     found = directions(region.body, in_memory)
-    binder = _Binder(found, block_of(found), in_memory, [*accumulators])
+    block = block_of(found)
+    binder = _Binder(found, block, widths(region.body, found, block, in_memory), in_memory, [*accumulators])
     body = binder.block(region.body, frozenset(), {})
     return Launch(region.name, region.grid, binder.threads, body, tuple(binder.made))
 
@@ -32,6 +53,7 @@ class _Binder:
 
     directions: Directions
     threads: Block
+    widths: Mapping[Part, int]
     in_memory: frozenset[str]
     made: list[Buffer]
 
@@ -46,18 +68,43 @@ class _Binder:
         return tuple(nodes)
 
     def _loop(self, loop: For, taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
+        if not taken and not copies and (tile := self._tile(loop)) is not None:
+            return tile
         copies = copies or self._copy(loop, taken)
         dim = copies.get(loop.variable) if copies else self._direction(loop)
         if dim is None or dim in taken or self.threads.along(dim) == 1 or not self._may(loop, dim):
             return (Sweep(loop, None, self.block(loop.body, taken, copies)),)
         reduced = [s for s in updates(loop.body) if s.target.buffer in shared(loop)]
         if not reduced:
-            return (Sweep(loop, dim, self.block(loop.body, taken.union([dim]), copies)),)
+            return (Sweep(loop, dim, self.block(loop.body, taken.union([dim]), copies), self._width(loop, copies)),)
         return self._in_shares(loop, dim, [s for s in reduced if isinstance(s, Accumulate)], taken)
 
     def _direction(self, loop: For) -> Dim | None:
         part = part_of(loop)
         return None if part is None else self.directions.get(part)
+
+    def _width(self, loop: For, copies: Mapping[str, Dim]) -> int:
+        part = part_of(loop)
+        return 1 if part is None or copies else self.widths.get(part, 1)
+
+    def _tile(self, loop: For) -> tuple[Node, ...] | None:
+        """A copy of a constant tile that all threads share out in one line, unless its loops have directions anyway."""
+        found = staged_copy(loop, self.in_memory)
+        if found is None or self.threads.threads == 1:
+            return None
+        loops, update = found
+        usual = [self._direction(inner) for inner in loops]
+        if None not in usual and len(set(usual)) == len(usual):
+            return None
+        near = [inner for inner in loops if any(stride(load, inner.variable) == "unit" for load in loads(update.value))]
+        variables = [v for index in update.target.indices for v in index.variables]
+        plain = all(inner.step == 1 and inner.limit is not None for inner in loops)
+        apart = all(variables.count(inner.variable) == 1 for inner in loops)
+        if len(near) != 1 or not plain or not apart or any(index.divisor != 1 for index in update.target.indices):
+            return None
+        said = tuple(s for inner in loops for s in inner.body if isinstance(s, Comment))
+        ordered = (*(inner for inner in loops if inner is not near[0]), near[0])
+        return (*said, Copy(ordered, update, widest(near[0].limit or 1, 1)))
 
     def _copy(self, loop: For, taken: frozenset[Dim]) -> dict[str, Dim]:
         """Directions of a copy of its own, unless those that its loops have anyway differ."""
@@ -97,7 +144,7 @@ class _Binder:
         inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
         shares = {s.target.buffer: self._share(s.target, inside) for s in reduced}
         body = moved(loop.body, lambda place: shares.get(place.buffer, place))
-        sweep = Sweep(loop, dim, self.block(body, taken.union([dim]), {}))
+        sweep = Sweep(loop, dim, self.block(body, taken.union([dim]), {}), self._width(loop, {}))
         before: list[Node] = []
         after: list[Node] = []
         for statement in reduced:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from ilang_eq.cuda.nodes import Block, Dim, Part, part_of
 from ilang_eq.lower.dependence import REDUCTIONS, perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load, Statement
-from ilang_eq.lower.walk import code, loads, stride
+from ilang_eq.lower.walk import code, loads, places, stride, walk
 
 WARP = 32
 """Threads that run together."""
 MOST_THREADS = 1024
 THREADS = 256
 """Threads of a block, where there is enough for them to do."""
+WIDEST = 4
+"""Floats that one access moves at most."""
 TILE = 64
 """The most elements of a result that one thread holds before the block gets more threads."""
 
@@ -127,6 +129,43 @@ def copy_directions(loops: Sequence[For], copy: Assign, free: Sequence[Dim]) -> 
     near = [loop for loop in elements if any(stride(load, loop.variable) == "unit" for load in loads(copy.value))]
     ordered = [*near, *(loop for loop in reversed(elements) if loop not in near)]
     return {loop.variable: dim for loop, dim in zip(ordered, free, strict=False)}
+
+
+def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory: frozenset[str]) -> dict[Part, int]:
+    """How many neighbours of each part one thread takes together: as many as 16 bytes hold, where that comes out even.
+
+    Along x only where they are neighbours in memory and in copies of it: in the rows of a tile, threads next to each
+    other would be several rows apart. Parts as long as an extent only where anything in memory is that near.
+    """
+    apart: set[Part] = set()
+    near: set[Part] = set()
+    lying = in_memory | _copies(body, in_memory)
+    for loop in walk(body):
+        part = part_of(loop) if isinstance(loop, For) else None
+        if isinstance(loop, For) and part is not None:
+            strides = {stride(place, loop.variable) for place in places(loop.body) if place.buffer in lying}
+            near |= {part} if "unit" in strides else set()
+            apart |= {part} if strides - {"unit", "none"} else set()
+    result: dict[Part, int] = {}
+    for part, dim in found.items():
+        if dim == "x" and part in apart:
+            result[part] = 1
+        elif part.limit is None:
+            result[part] = WIDEST if part.step == 1 and part in near else 1
+        else:
+            result[part] = widest(part.limit, block.along(dim))
+    return result
+
+
+def _copies(body: Sequence[Statement], in_memory: frozenset[str]) -> frozenset[str]:
+    """The locals that are copies of what is in memory."""
+    found = [staged_copy(loop, in_memory) for loop in walk(body) if isinstance(loop, For)]
+    return frozenset(copied[1].target.buffer for copied in found if copied is not None)
+
+
+def widest(length: int, threads: int) -> int:
+    """The most neighbours that each of ``threads`` takes together of ``length`` elements: 4, 2 or 1."""
+    return next((width for width in (WIDEST, 2) if length % (width * threads) == 0), 1)
 
 
 def block_of(found: Directions) -> Block:

@@ -7,19 +7,22 @@ both, and how to count blocks. Blocks take tasks in turn, so any number of them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.accesses import Scope, leaves
 from ilang_eq.cuda.across import across, across_name
 from ilang_eq.cuda.barriers import with_barriers
 from ilang_eq.cuda.binding import bind
+from ilang_eq.cuda.context import At, indented
 from ilang_eq.cuda.math import functions
-from ilang_eq.cuda.nodes import Block, Combine, Launch, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import Block, Combine, Launch, Node, Part, part_of
 from ilang_eq.cuda.phases import in_phases
 from ilang_eq.cuda.regions import outliving, regions
-from ilang_eq.cuda.statements import Statements, Used, indented
-from ilang_eq.cuda.storage import Home, homes, within_warp
+from ilang_eq.cuda.runs import FUNCTIONS
+from ilang_eq.cuda.statements import Statements, Used
+from ilang_eq.cuda.storage import Home, blocks_of, homes, within_warp
 from ilang_eq.cuda.text import Places
+from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
 from ilang_eq.lower.ir import Buffer, Extent, For, Program, Size
@@ -93,6 +96,7 @@ def emit(program: Program) -> Module:
     kernels: list[str] = []
     entries: list[Entry] = []
     needed: set[str] = set()
+    moves: set[str] = set()
     combining: dict[str, str] = {}
     for launch, where in launches:
         used = Used()
@@ -100,10 +104,15 @@ def emit(program: Program) -> Module:
         kernels.append(text)
         entries.append(entry)
         needed |= used.functions
+        moves |= used.moves
         combining |= {across_name(op, dim, launch.block): across(op, dim, launch.block) for op, dim in used.across}
     kept = outliving(program)
     workspaces = tuple(b for b in program.buffers if b.role == "workspace" or b.name in kept)
-    helpers = [*functions(needed), *(text for _, text in sorted(combining.items()))]
+    helpers = [
+        *functions(needed),
+        *(FUNCTIONS[name] for name in sorted(moves)),
+        *(text for _, text in sorted(combining.items())),
+    ]
     source = "\n\n".join([_title(program) + "\n" + PREAMBLE.rstrip(), *helpers, *kernels])
     return Module(source + "\n", tuple(entries), workspaces)
 
@@ -123,7 +132,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     text = "\n".join([*body, *(places.floats(home) for home in scratch)])
     extents = tuple(
         extent
-        for extent in extents_in([home.buffer for home in (*memory, *scratch)], [*launch.grid, *_loops(launch.body)])
+        for extent in extents_in([home.buffer for home in (*memory, *scratch)], [*launch.grid, *loops_of(launch.body)])
         if extent_name(extent) in text
     )
     parameters = [
@@ -141,7 +150,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
         pieces = f"{home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)})"
         opening.append(f"float *const {home.buffer.name} = {pieces};")
     name = f"ilang_{launch.name}"
-    head = f'extern "C" __global__ void __launch_bounds__({block.threads}) {name}('
+    head = f'extern "C" __global__ void __launch_bounds__({block.threads}, {blocks_of(launch, where)}) {name}('
     signature = [head, *("    " + p + "," for p in parameters[:-1]), f"    {parameters[-1]})"]
     own = tuple(
         Scratch(home.buffer.name, (*(block.along(dim) for dim in home.slots), *home.buffer.dims)) for home in scratch
@@ -151,19 +160,26 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
 
 
 def _body(launch: Launch, places: Places, used: Used) -> list[str]:
-    printer = Statements(places, used)
+    """The tasks of a block, in a version for full tiles and aligned rows, and in one for any."""
     around = {loop.variable for loop in launch.grid}
     full = sorted(
         {p for p in _parts(launch.body) if p.limit is not None and p.outer and set(p.outer) <= around},
         key=lambda part: (part.extent.input, part.extent.dim, part.outer, part.limit or 0),
     )
-    if full:
-        tests = " && ".join(f"{' - '.join((extent_name(p.extent), *p.outer))} >= {p.limit}" for p in full)
-        whole, tail = printer.lines(launch.body, frozenset(full)), printer.lines(launch.body, tail=True)
-        lines = [f"if ({tests}) {{", *indented(whole), "} else {", *indented(tail), "}"]
-    else:
-        lines = printer.lines(launch.body)
-    return _for_tasks(launch.grid, lines) if launch.grid else lines
+    at = At(steps={loop.variable: loop.step for loop in launch.grid})
+    fast = Statements(places, used)
+    lines = fast.lines(launch.body, replace(at, full=frozenset(full), together=True))
+    tests = [f"{' - '.join((extent_name(p.extent), *p.outer))} >= {p.limit}" for p in full]
+    assumed = []
+    if fast.aligned:
+        used.moves.add("aligned")
+        assumed = [f"const bool aligned_rows = {' && '.join(fast.aligned)};"]
+        tests.append("aligned_rows")
+    if tests:
+        # rows that are not aligned may still be long: whole tiles inside deserve a version
+        rest = Statements(places, used).lines(launch.body, replace(at, tail=not fast.aligned))
+        lines = [f"if ({' && '.join(tests)}) {{", *indented(lines), "} else {", *indented(rest), "}"]
+    return [*assumed, *(_for_tasks(launch.grid, lines) if launch.grid else lines)]
 
 
 def _for_tasks(grid: Sequence[For], body: list[str]) -> list[str]:
@@ -190,12 +206,8 @@ def _times(step: int) -> str:
     return "" if step == 1 else f" * {step}"
 
 
-def _loops(nodes: Sequence[Node]) -> list[For]:
-    return [loop for n in nodes if isinstance(n, Sweep) for loop in (n.source, *_loops(n.body))]
-
-
 def _parts(nodes: Sequence[Node]) -> list[Part]:
-    return [part for loop in _loops(nodes) if (part := part_of(loop)) is not None]
+    return [part for loop in loops_of(nodes) if (part := part_of(loop)) is not None]
 
 
 def _exchanges(launch: Launch) -> bool:

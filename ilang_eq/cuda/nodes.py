@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Comment, Declare, Extent, For, Load
@@ -37,11 +38,47 @@ def part_of(loop: For) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A loop. Thread t of ``dim`` runs positions t, t + threads, …; every thread runs all of them if that is None."""
+    """A loop. Thread t of ``dim`` runs runs of ``width`` positions from t·width, (t + threads)·width, … on.
+
+    Every thread runs all of them if ``dim`` is None.
+    """
 
     source: For
     dim: Dim | None
     body: tuple[Node, ...]
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A tile of memory to a local: thread t of the block takes runs t, t + threads, … of ``width`` elements.
+
+    Args:
+        loops: over the elements of the tile, to constant limits; the last one runs over neighbours in memory.
+        update: what is done for each of them.
+        width: how many neighbours one thread takes together; it divides the last limit.
+    """
+
+    loops: tuple[For, ...]
+    update: Assign
+    width: int
+
+    @property
+    def target(self) -> Load:
+        """What is written."""
+        return self.update.target
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are for the threads to share."""
+        return prod(loop.limit or 1 for loop in self.loops) // self.width
+
+    def position(self, run: int) -> dict[str, int]:
+        """The position of every loop where run number ``run`` begins."""
+        left, found = run * self.width, dict[str, int]()
+        for loop in reversed(self.loops):
+            left, found[loop.variable] = divmod(left, loop.limit or 1)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +96,7 @@ class Barrier:
     """All threads of the block wait for each other, and see what the others have written."""
 
 
-Leaf = Assign | Accumulate | Combine
+Leaf = Assign | Accumulate | Combine | Copy
 Node = Sweep | Leaf | Declare | Comment | Barrier
 
 

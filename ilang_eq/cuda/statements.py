@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.cuda.across import across_name
 from ilang_eq.cuda.barriers import guarded
-from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.context import At, Lane, Test, end_of, indented, under
+from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Copy, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.runs import Runs, conditions, runs
 from ilang_eq.cuda.storage import within_warp
 from ilang_eq.cuda.text import THREAD, Places
+from ilang_eq.cuda.walks import leaves_of, meets, only_sweep, parts_of_tiles, places_of, statements
 from ilang_eq.lower.addresses import extent_name
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
 
-UNROLLED = 256
+UNROLLED = 512
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
 
 
@@ -27,56 +30,28 @@ IN_FLIGHT = 8
 
 @dataclass(slots=True)
 class Used:
-    """What the printed text relies on: scalar functions, and ways to combine as (op, direction)."""
+    """What the text relies on: scalar functions, ones that move runs, and ways to combine as (op, direction)."""
 
     functions: set[str] = field(default_factory=set)
+    moves: set[str] = field(default_factory=set)
     across: set[tuple[str, Dim]] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """The condition that a loop's position exists; ``room`` is the weaker one that there is room for it in a tile."""
-
-    variable: str
-    text: str
-    room: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """Where a node is printed.
-
-    Args:
-        tests: conditions that have still to be tested.
-        loops: the variables of the loops around.
-        declared: of every local, the variables of the loops around its declaration.
-        dims: the directions that loops around have shared out.
-        uneven: variables that differ between threads.
-        full: the parts that have all their elements.
-        tail: whether something around is short, so that whole tiles inside are not worth a version of their own.
-    """
-
-    tests: tuple[_Test, ...] = ()
-    loops: frozenset[str] = frozenset()
-    declared: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    dims: frozenset[Dim] = frozenset()
-    uneven: frozenset[str] = frozenset()
-    full: frozenset[Part] = frozenset()
-    tail: bool = False
 
 
 @dataclass(slots=True)
 class Statements:
-    """Prints the nodes of one launch."""
+    """Prints the nodes of one launch. ``aligned`` collects what was assumed of the arrays, to move runs at once."""
 
     places: Places
     used: Used
+    aligned: dict[str, None] = field(default_factory=dict)
 
-    def lines(self, nodes: Sequence[Node], full: frozenset[Part] = frozenset(), tail: bool = False) -> list[str]:
-        """The text of ``nodes``, where the parts in ``full`` have all their elements, or some have not (``tail``)."""
-        return self._block(nodes, _At(full=full, tail=tail))
+    def lines(self, nodes: Sequence[Node], at: At) -> list[str]:
+        """The text of ``nodes``."""
+        return self._block(nodes, at)
 
-    def _block(self, nodes: Sequence[Node], at: _At) -> list[str]:
+    def _block(self, nodes: Sequence[Node], at: At) -> list[str]:
+        if at.lanes and not _passes(nodes, at.lanes):
+            return self._in_lanes(nodes, at)
         lines: list[str] = []
         for node in nodes:
             match node:
@@ -95,11 +70,13 @@ class Statements:
                     _append(lines, self._tested(node, at))
                 case Combine():
                     lines += self._combine(node, at)
+                case Copy():
+                    lines += self._copy(node, at)
                 case other:
                     assert_never(other)
         return lines
 
-    def _tested(self, leaf: Assign | Accumulate, at: _At) -> list[str]:
+    def _tested(self, leaf: Assign | Accumulate, at: At) -> list[str]:
         """An update under the conditions that are left."""
         kinds = {test: self._need(leaf, test, at) for test in at.tests}
         target = self.places.element(leaf.target)
@@ -113,21 +90,21 @@ class Statements:
             text = f"{target} = {value};"
         else:
             text = update_text(target, leaf.op, value, self.used.functions)
-        return _under([*tests, *self._first(leaf, at)], [text])
+        return under([*tests, *self._first(leaf, at)], [text])
 
-    def _first(self, leaf: Leaf, at: _At) -> list[str]:
+    def _first(self, leaf: Leaf, at: At) -> list[str]:
         """Conditions that one thread alone does what all of them would do to memory."""
         block = self.places.block
         alike: list[Dim] = [dim for dim in DIMS if block.along(dim) > 1 and dim not in at.dims]
         return [f"{THREAD[dim]} == 0" for dim in alike] if guarded(leaf, self.places.homes) else []
 
-    def _need(self, leaf: Leaf, test: _Test, at: _At) -> Choice["nothing", "choice", "guard"]:
+    def _need(self, leaf: Leaf, test: Test, at: At) -> Choice["nothing", "choice", "guard"]:
         """What a condition is to a leaf, so that tails branch little: registers may hold anything where it fails.
 
         A tile in shared memory gets zeros there, so that what is read has been written.
         """
-        if isinstance(leaf, Combine):
-            return "guard"
+        if isinstance(leaf, Combine | Copy):
+            return "guard" if isinstance(leaf, Combine) else "nothing"
         homes = self.places.homes
         sources = {homes[load.buffer].where for load in loads(leaf.value)}
         mine = mentions(leaf.target, test.variable) or test.variable in at.declared.get(leaf.target.buffer, ())
@@ -137,10 +114,10 @@ class Statements:
         tile = mine and homes[leaf.target.buffer].where == "shared"
         return "choice" if isinstance(leaf, Assign) and (tile or (private and test.room is None)) else "guard"
 
-    def _combine(self, node: Combine, at: _At) -> list[str]:
+    def _combine(self, node: Combine, at: At) -> list[str]:
         share = self.places.element(node.share)
         text = update_text(self.places.element(node.target), node.op, share, self.used.functions)
-        update = _under([*(test.text for test in at.tests), *self._first(node, at)], [text])
+        update = under([*(test.text for test in at.tests), *self._first(node, at)], [text])
         if self.places.block.along(node.dim) == 1:
             return update
         self.used.across.add((node.op, node.dim))
@@ -150,15 +127,15 @@ class Statements:
         name = across_name(node.op, node.dim, self.places.block)
         return [f"{share} = {name}({share}{exchange});", *update]
 
-    def _sweep(self, node: Sweep, at: _At) -> list[str]:
+    def _sweep(self, node: Sweep, at: At) -> list[str]:
         if node.dim is None:
             return self._serial(node, at)
         return self._dealt(node, node.dim, at)
 
-    def _serial(self, node: Sweep, at: _At) -> list[str]:
+    def _serial(self, node: Sweep, at: At) -> list[str]:
         """A loop that every thread runs through."""
         loop, v = node.source, node.source.variable
-        whole = _parts_of_tiles(loop, node.body)
+        whole = parts_of_tiles(loop, node.body)
         if whole and not at.tail and not at.uneven & set(loop.outer):
             return self._in_whole_tiles(node, whole, at)
         kind = "long long" if loop.limit is None else "int"
@@ -168,41 +145,27 @@ class Statements:
         unroll = ["#pragma unroll"] if indexes else self._unrolling(node, at)
         if indexes and not full and loop.limit is not None:
             # to a constant end, so that registers are indexed by constants
-            test = _Test(v, f"{v} < {_end(loop, False, loop.outer)}")
-            body = self._inside(node, replace(at, uneven=at.uneven | {v}), [test])
+            test = Test(v, f"{v} < {end_of(loop, False, loop.outer)}")
+            body = self._guarded(node.body, replace(at, uneven=at.uneven | {v}).inside(loop, [test]))
             return [*unroll, f"for (int {v} = 0; {v} < {loop.limit}; {step}) {{", *indented(body), "}"]
         even = tuple(o for o in loop.outer if o not in at.uneven)
-        tests = [] if len(even) == len(loop.outer) else [_Test(v, f"{v} < {_end(loop, full, loop.outer)}")]
-        body = self._inside(node, at, tests)
-        return [*unroll, f"for ({kind} {v} = 0; {v} < {_end(loop, full, even)}; {step}) {{", *indented(body), "}"]
+        tests = [] if len(even) == len(loop.outer) else [Test(v, f"{v} < {end_of(loop, full, loop.outer)}")]
+        body = self._guarded(node.body, at.inside(loop, tests))
+        return [*unroll, f"for ({kind} {v} = 0; {v} < {end_of(loop, full, even)}; {step}) {{", *indented(body), "}"]
 
-    def _unrolling(self, node: Sweep, at: _At) -> list[str]:
+    def _unrolling(self, node: Sweep, at: At) -> list[str]:
         """How far a loop is unrolled that picks no registers: not at all in a tail, which runs seldom."""
         if node.source.limit is None:
             return []
         trips = -(-node.source.limit // node.source.step)
-        times = 1 if at.tail else min(trips, max(1, UNROLLED // max(1, self._statements(node.body))))
+        times = 1 if at.tail else min(trips, max(1, UNROLLED // max(1, statements(node.body, self._threads))))
         return [f"#pragma unroll {times}"] if times < trips else ["#pragma unroll"]
 
-    def _statements(self, nodes: Sequence[Node]) -> int:
-        """The statements of ``nodes``, constant loops unrolled."""
-        total = 0
-        for node in nodes:
-            match node:
-                case Sweep(source, dim, body):
-                    threads = 1 if dim is None else self.places.block.along(dim)
-                    trips = 1 if source.limit is None else -(-source.limit // (source.step * threads))
-                    total += trips * self._statements(body)
-                case Assign() | Accumulate() | Combine():
-                    total += 1
-                case _:
-                    pass
-        return total
-
-    def _in_whole_tiles(self, node: Sweep, whole: frozenset[Part], at: _At) -> list[str]:
+    def _in_whole_tiles(self, node: Sweep, whole: frozenset[Part], at: At) -> list[str]:
         """A loop over tiles: the whole ones, then what is left."""
         loop, v = node.source, node.source.variable
-        end = _end(loop, False, loop.outer)
+        end = end_of(loop, False, loop.outer)
+        at = replace(at, steps={**at.steps, v: loop.step})
         main = self._block(node.body, replace(at, full=at.full | whole))
         rest = self._block(node.body, replace(at, tail=True))
         kind = "long long" if loop.limit is None else "int"
@@ -216,52 +179,156 @@ class Statements:
             "}",
         ]
 
-    def _dealt(self, node: Sweep, dim: Dim, at: _At) -> list[str]:
-        """A loop whose positions go to the threads along ``dim`` in turn."""
-        loop, v, threads = node.source, node.source.variable, self.places.block.along(dim)
-        full = part_of(loop) in at.full
-        inside = replace(at, dims=at.dims.union([dim]), uneven=at.uneven | {v})
+    def _threads(self, node: Sweep) -> int:
+        return 1 if node.dim is None else self.places.block.along(node.dim)
+
+    def _dealt(self, node: Sweep, dim: Dim, at: At) -> list[str]:
+        """A loop whose positions go to the threads along ``dim`` in turn, so many neighbours to each at a time."""
+        loop, v, width = node.source, node.source.variable, node.width
+        threads = self._threads(node)
+        at = replace(at, dims=at.dims.union([dim]), uneven=at.uneven | {v})
+        at = at if width > 1 or loop.step > 1 else replace(at, steps={**at.steps, v: 1})
         if loop.limit is None:
-            even = tuple(o for o in loop.outer if o not in at.uneven)
-            body = self._inside(node, inside, [_Test(v, f"{v} < {_end(loop, False, loop.outer)}")])
-            thread = THREAD[dim] if loop.step == 1 else f"{THREAD[dim]} * {loop.step}"
-            position = f"const long long {v} = {v}_first + {thread};"
-            stride = threads * loop.step
-            head = f"for (long long {v}_first = 0; {v}_first < {_end(loop, False, even)}; {v}_first += {stride}) {{"
-            return [head, *indented([position, *body]), "}"]
-        trips = -(-loop.limit // threads)
+            return self._dealt_to_the_end(node, dim, at)
+        trips = -(-loop.limit // (threads * width))
+        full = part_of(loop) in at.full
         room = f"{v} < {loop.limit}" if loop.limit % threads else None
-        tests = [] if full and room is None else [_Test(v, f"{v} < {_end(loop, full, loop.outer)}", room)]
-        self.places.trips[v] = f"{v}_trip"
-        body = self._inside(node, inside, tests)
+        tests = [] if full and room is None else [Test(v, f"{v} < {end_of(loop, full, loop.outer)}", room)]
+        lanes = [Lane(v, width, "int")] if width > 1 else []
+        trip, name = f"{v}_trip", lanes[0].run_name if lanes else v
+        self.places.trips[v] = trip if width == 1 else f"{v}_lane" if trips == 1 else f"{trip} * {width} + {v}_lane"
+        body = self._guarded(node.body, at.inside(loop, tests, lanes))
         if trips == 1:
-            return ["{", *indented([f"const int {v} = {THREAD[dim]};", *body]), "}"]
-        position = f"const int {v} = {v}_trip * {threads} + {THREAD[dim]};"
-        head = f"for (int {v}_trip = 0; {v}_trip < {trips}; {v}_trip++) {{"
-        return [self._unroll_dealt(node, trips), head, *indented([position, *body]), "}"]
+            return ["{", *indented([f"const int {name} = {THREAD[dim]}{_times(width)};", *body]), "}"]
+        position = f"{trip} * {threads} + {THREAD[dim]}"
+        position = position if width == 1 else f"({position}) * {width}"
+        head = f"for (int {trip} = 0; {trip} < {trips}; {trip}++) {{"
+        return [self._unroll_dealt(node, trips), head, *indented([f"const int {name} = {position};", *body]), "}"]
+
+    def _dealt_to_the_end(self, node: Sweep, dim: Dim, at: At) -> list[str]:
+        """The same, of a loop that ends where an extent does."""
+        loop, v, width = node.source, node.source.variable, node.width
+        even = tuple(o for o in loop.outer if o not in at.uneven)
+        end = end_of(loop, False, loop.outer)
+        lanes = [Lane(v, width, "long long")] if width > 1 else []
+        name = lanes[0].run_name if lanes else v
+        together = bool(lanes) and not loop.outer
+        whole = f"{extent_name(loop.extent)} % {width} == 0" if together else None
+        test = Test(v, f"{v} < {end}", run=f"{name} < {end}" if together else None, whole=whole)
+        body = self._guarded(node.body, at.inside(loop, [test], lanes))
+        position = f"const long long {name} = {v}_first + {THREAD[dim]}{_times(loop.step * width)};"
+        stride = self._threads(node) * loop.step * width
+        head = f"for (long long {v}_first = 0; {v}_first < {end_of(loop, False, even)}; {v}_first += {stride}) {{"
+        return [head, *indented([position, *body]), "}"]
+
+    def _copy(self, node: Copy, at: At) -> list[str]:
+        """A tile: runs of neighbours go to the threads of the block in turn, in one line."""
+        name, near = node.update.target.buffer, node.loops[-1]
+        width = node.width if at.together and all(part_of(loop) in at.full for loop in node.loops) else 1
+        lane = Lane(near.variable, width, "int")
+        tests = [
+            Test(loop.variable, f"{loop.variable} < {end_of(loop, False, loop.outer)}")
+            for loop in node.loops
+            if part_of(loop) not in at.full
+        ]
+        inside = replace(at, dims=frozenset(DIMS), uneven=at.uneven | {loop.variable for loop in node.loops})
+        for loop in node.loops[:-1]:
+            inside = inside.inside(loop, [])
+        inside = inside.inside(near, tests, [lane] if width > 1 else [])
+        threads, runs = self.places.block.threads, node.runs * node.width // width
+        positions: list[str] = []
+        left = f"{name}_at"
+        for n, loop in enumerate(reversed(node.loops)):
+            size = (loop.limit or 1) // (1 if n else width)
+            position = left if n == len(node.loops) - 1 else f"{left} % {size}"
+            variable = lane.run_name if n == 0 and width > 1 else loop.variable
+            positions.append(f"const int {variable} = {position}{'' if n else _times(width)};")
+            left = f"{left} / {size}"
+        body = [*reversed(positions), *self._guarded((node.update,), inside)]
+        trips = -(-runs // threads)
+        body = body if runs % threads == 0 else under([f"{name}_at < {runs}"], body)
+        if trips == 1:
+            return ["{", *indented([f"const int {name}_at = threadIdx.x;", *body]), "}"]
+        head = f"for (int {name}_trip = 0; {name}_trip < {trips}; {name}_trip++) {{"
+        unroll = "#pragma unroll" if trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
+        return [unroll, head, *indented([f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *body]), "}"]
 
     def _unroll_dealt(self, node: Sweep, trips: int) -> str:
         """In full where the loop's own positions are in registers or few, else some loads at a time."""
         homes = self.places.homes
         owned = any(
             dim is not None and node.source.variable in index.variables
-            for leaf in _leaves(node.body)
-            for place in _touched(leaf)
+            for leaf in leaves_of(node.body)
+            for place in places_of(leaf)
             if homes[place.buffer].where == "registers"
             for index, dim in zip(place.indices, homes[place.buffer].owned, strict=True)
         )
         return "#pragma unroll" if owned or trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
 
-    def _inside(self, node: Sweep, at: _At, tests: list[_Test]) -> list[str]:
-        """The body of a loop under ``tests``: around all of it if all in it needs them and no thread waits inside."""
-        at = replace(at, tests=(*at.tests, *tests), loops=at.loops | {node.source.variable})
-        if _meets(node.body):
-            return self._block(node.body, at)
-        outer = tuple(test for test in at.tests if self._all_need(node.body, test, at))
+    def _guarded(self, nodes: Sequence[Node], at: At) -> list[str]:
+        """``nodes`` under the conditions that are left: around all of it if all in it needs them and nothing waits."""
+        if meets(nodes):
+            return self._block(nodes, at)
+        closed = {lane.variable for lane in at.lanes}
+        outer = tuple(t for t in at.tests if t.variable not in closed and self._all_need(nodes, t, at))
         inner = tuple(test for test in at.tests if test not in outer)
-        return _under([test.text for test in outer], self._block(node.body, replace(at, tests=inner)))
+        return under([test.text for test in outer], self._block(nodes, replace(at, tests=inner)))
 
-    def _all_need(self, nodes: Sequence[Node], test: _Test, at: _At) -> bool:
+    def _in_lanes(self, nodes: Sequence[Node], at: At) -> list[str]:
+        """Opens the loops over neighbours that a thread takes together, the ones that move at once innermost."""
+        lanes, at = at.lanes, replace(at, lanes=())
+        steps = {**at.steps, **{lane.variable: 1 for lane in lanes}}
+        found = runs(nodes, lanes, steps, self.places.homes) if at.together else None
+        tests = None if found is None else self._together(nodes, found.lane, at)
+        if found is None or tests is None:
+            lines = self._guarded(nodes, at)
+        else:
+            lines = under(tests, self._in_runs(nodes, found, replace(at, tests=())))
+            lanes = tuple(lane for lane in lanes if lane != found.lane)
+        for lane in reversed(lanes):
+            lines = lane.around(lines)
+        return lines
+
+    def _together(self, nodes: Sequence[Node], lane: Lane, at: At) -> list[str] | None:
+        """The conditions under which whole runs move; None if they are not the same for all of a run."""
+        found: list[str] = []
+        whole: list[str] = []
+        for test in at.tests:
+            needs = [self._need(leaf, test, at) for leaf in leaves_of(nodes)]
+            if all(need == "nothing" for need in needs):
+                continue
+            kept = any(
+                need == "choice" and self._shared(leaf) for leaf, need in zip(leaves_of(nodes), needs, strict=True)
+            )
+            text = test.run if test.variable == lane.variable else test.text
+            whole += [test.whole] if test.variable == lane.variable and test.whole is not None else []
+            if kept or text is None:
+                return None
+            found.append(text)
+        if any(self._first(leaf, at) for leaf in leaves_of(nodes)):
+            return None
+        self.aligned |= dict.fromkeys(whole)
+        return found
+
+    def _shared(self, leaf: Leaf) -> bool:
+        return self.places.homes[leaf.target.buffer].where == "shared"
+
+    def _in_runs(self, nodes: Sequence[Node], found: Runs, at: At) -> list[str]:
+        """The group with its runs read before and written after the loop over the lane."""
+        width = found.lane.width
+        for place in {**found.read, **found.written}:
+            self.aligned |= dict.fromkeys(conditions(self.places.homes[place.buffer], width))
+        before = [f"float {name}[{width}];" for name in {**found.read, **found.written}.values()]
+        before += [f"read_{width}({n}, {self.places.address(found.first(p))});" for p, n in found.read.items()]
+        after = [f"write_{width}({self.places.address(found.first(p))}, {n});" for p, n in found.written.items()]
+        self.used.moves |= {f"read_{width}"} if found.read else set()
+        self.used.moves |= {f"write_{width}"} if found.written else set()
+        self.places.runs = found.names
+        inside = found.lane.around(self._block(nodes, at))
+        self.places.runs = {}
+        return [*before, *inside, *after]
+
+    def _all_need(self, nodes: Sequence[Node], test: Test, at: At) -> bool:
         """Whether ``test`` guards every leaf of ``nodes``."""
         for node in nodes:
             match node:
@@ -270,7 +337,7 @@ class Statements:
                 case Sweep(source, _, body):
                     if not self._all_need(body, test, replace(at, loops=at.loops | {source.variable})):
                         return False
-                case Assign() | Accumulate() | Combine():
+                case Assign() | Accumulate() | Combine() | Copy():
                     # a scalar of an inner loop is no reason to branch again
                     if self._need(node, test, at) != "guard":
                         return False
@@ -281,13 +348,23 @@ class Statements:
     def _indexes_registers(self, node: Sweep) -> bool:
         """Whether the loop's variable picks a register of an array."""
         homes, v = self.places.homes, node.source.variable
-        for leaf in _leaves(node.body):
-            for place in _touched(leaf):
+        for leaf in leaves_of(node.body):
+            for place in places_of(leaf):
                 home = homes[place.buffer]
                 pairs = zip(place.indices, home.owned, strict=True) if home.where == "registers" else ()
                 if any(v in index.variables and dim is None for index, dim in pairs):
                     return True
         return False
+
+
+def _passes(nodes: Sequence[Node], lanes: Sequence[Lane]) -> bool:
+    """Whether loops over neighbours may be opened further inside: there is one loop, which does not depend on them."""
+    inside = only_sweep(nodes)
+    return inside is not None and not {lane.variable for lane in lanes} & set(inside.source.outer)
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" * {count}"
 
 
 def _append(lines: list[str], more: list[str]) -> None:
@@ -296,59 +373,3 @@ def _append(lines: list[str], more: list[str]) -> None:
         lines[-1] = f"float {more[0]}"
     else:
         lines += more
-
-
-def _touched(leaf: Leaf) -> tuple[Load, ...]:
-    return (leaf.target, *((leaf.share,) if isinstance(leaf, Combine) else loads(leaf.value)))
-
-
-def _leaves(nodes: Sequence[Node]) -> list[Leaf]:
-    found: list[Leaf] = []
-    for node in nodes:
-        match node:
-            case Sweep():
-                found += _leaves(node.body)
-            case Assign() | Accumulate() | Combine():
-                found.append(node)
-            case _:
-                pass
-    return found
-
-
-def _meets(nodes: Sequence[Node]) -> bool:
-    """Whether threads wait for each other somewhere in ``nodes``."""
-    return any(isinstance(n, Barrier | Combine) or (isinstance(n, Sweep) and _meets(n.body)) for n in nodes)
-
-
-def _parts_of_tiles(loop: For, body: Sequence[Node]) -> frozenset[Part]:
-    """The parts inside that have all their elements in every whole tile of ``loop``."""
-    if loop.step == 1:
-        return frozenset()
-    found: set[Part] = set()
-    for node in body:
-        if isinstance(node, Sweep):
-            part = part_of(node.source)
-            if part is not None and part.limit == loop.step and set(part.outer) == {*loop.outer, loop.variable}:
-                found.add(part)
-            found |= _parts_of_tiles(loop, node.body)
-    return frozenset(found)
-
-
-def _end(loop: For, full: bool, outer: Sequence[str]) -> str:
-    """The exclusive end of ``loop``, as the variables in ``outer`` decide it."""
-    if full and loop.limit is not None:
-        return str(loop.limit)
-    left = " - ".join((extent_name(loop.extent), *outer))
-    return left if loop.limit is None else f"least({loop.limit}, {left})"
-
-
-def _under(tests: Sequence[str], lines: list[str]) -> list[str]:
-    if not tests:
-        return lines
-    head = f"if ({' && '.join(tests)})"
-    return [head, *indented(lines)] if len(lines) == 1 else [head + " {", *indented(lines), "}"]
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """``lines`` one level deeper."""
-    return ["    " + line for line in lines]

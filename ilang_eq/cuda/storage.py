@@ -6,19 +6,27 @@ device memory otherwise, a piece for each block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.cuda.accesses import Access, Anyone, Owner, Scope, Slot, leaves, touched
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch
-from ilang_eq.lower.ir import Buffer, Program
+from ilang_eq.cuda.directions import WIDEST, widest
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch, Sweep
+from ilang_eq.lower.ir import Buffer, Load, Program
+from ilang_eq.lower.walk import stride
 
 WARP = 32
 """Threads that run together."""
 REGISTER_FLOATS = 128
 """The most floats of one buffer that a thread keeps."""
+BASE_REGISTERS, MOST_REGISTERS = 64, 255
+"""Registers of a thread for addresses and counters, beside those that hold data; the most that it can have."""
+REGISTERS = 65536
+"""Registers of a multiprocessor, on every architecture."""
+THREADS_TOGETHER = 1024
+"""Threads of a multiprocessor that are asked for, registers permitting."""
 SHARED_BYTES = 48 * 1024
 """What a block may declare on every architecture."""
 
@@ -35,7 +43,8 @@ class Home:
         slots: the directions along which each thread has one of its own (outer dimensions, but in registers).
         owned: per dimension, the direction whose threads share it out; registers hold a thread's part.
         dims: extents of the storage, without slots, where they are constant; the last one of shared memory is padded
-            by an element, so that neither rows nor columns lie in few banks.
+            so that neither rows nor columns lie in few banks: by four elements where rows are read four at a time,
+            else by one.
     """
 
     buffer: Buffer
@@ -44,18 +53,38 @@ class Home:
     owned: tuple[Dim | None, ...] = ()
     dims: tuple[int, ...] = ()
 
+    @property
+    def aligned(self) -> int:
+        """How many floats of shared memory may move together: every so many begin at a multiple of their size."""
+        return next((w for w in (WIDEST, 2) if self.dims and self.dims[-1] % w == 0), 1)
+
+
+def registers_of(homes: Mapping[str, Home]) -> int:
+    """Registers that a thread is expected to need, in the eights that they come in."""
+    kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
+    return min(MOST_REGISTERS, -(-(BASE_REGISTERS + kept + kept // 4) // 8) * 8)
+
+
+def blocks_of(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """How many blocks a multiprocessor is to hold, as far as registers go: the compiler is told of it."""
+    threads = launch.block.threads
+    return max(1, min(REGISTERS // (registers_of(homes) * threads), THREADS_TOGETHER // threads))
+
 
 def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[str, Home]:
     """The home of every buffer that ``launch`` touches, in the order of their first use."""
     buffers = {b.name: b for b in (*program.buffers, *launch.buffers)}
     found: dict[str, tuple[list[Access], tuple[Dim, ...]]] = {}
+    runs: dict[str, int] = {}
     shares: dict[str, Dim] = {}
     for leaf, scope in leaves(launch.body, Scope()):
         if isinstance(leaf, Combine):
             shares[leaf.share.buffer] = leaf.dim
         for place, written in touched(leaf):
             entry = found.setdefault(place.buffer, ([], scope.slots(place.buffer)))
-            entry[0].append(Access(place, written, scope.who(place, launch.block, first=False)))
+            if not written:
+                runs[place.buffer] = min(runs.get(place.buffer, WIDEST), _run(place, scope.path))
+            entry[0].append(Access(place, written, scope.who(leaf, place, launch.block, first=False)))
     left = SHARED_BYTES - _exchange_bytes(launch)
     result: dict[str, Home] = {}
     for name, (accesses, slots) in found.items():
@@ -68,7 +97,7 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             result[name] = own
             continue
         assert name not in shares, "the shares of a reduction are each thread's own"
-        dims = _padded(buffer)
+        dims = _padded(buffer, runs.get(name, 1))
         bytes_needed = None if dims is None else 4 * prod((*dims, *(launch.block.along(dim) for dim in slots)))
         if dims is not None and bytes_needed is not None and bytes_needed <= left:
             left -= bytes_needed
@@ -78,12 +107,21 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
     return result
 
 
-def _padded(buffer: Buffer) -> tuple[int, ...] | None:
-    """The extents of a buffer in shared memory; None if they are not constant."""
+def _run(place: Load, path: tuple[Sweep, ...]) -> int:
+    """How many neighbours a thread reads together, in a loop of its own or its part of one that is shared out."""
+    near = [sweep for sweep in path if stride(place, sweep.source.variable) == "unit"]
+    own = [s.width if s.dim is not None else widest(s.source.limit or 1, 1) for s in near]
+    return max(own, default=1)
+
+
+def _padded(buffer: Buffer, run: int) -> tuple[int, ...] | None:
+    """The extents of a buffer in shared memory, of which ``run`` neighbours are read together; None if not constant."""
     dims = [size for size in buffer.dims if isinstance(size, int)]
     if len(dims) < len(buffer.dims):
         return None
-    return (*dims[:-1], dims[-1] + 1) if len(dims) > 1 and dims[-1] % 2 == 0 else tuple(dims)
+    if len(dims) < 2 or dims[-1] % 2:
+        return tuple(dims)
+    return (*dims[:-1], dims[-1] + (WIDEST if run == WIDEST and dims[-1] % WIDEST == 0 else 1))
 
 
 def _exchange_bytes(launch: Launch) -> int:

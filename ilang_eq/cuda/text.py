@@ -17,14 +17,21 @@ THREAD: dict[Dim, str] = {"x": "tx", "y": "ty"}
 
 @dataclass(slots=True)
 class Places:
-    """Spells places. ``trips`` are, of the loops shared out around a place, the counters of each thread's own part."""
+    """Spells places.
+
+    ``trips`` are, of the loops shared out around a place, the counters of each thread's own part; ``runs`` are the
+    names of places in memory that have been moved together with their neighbours.
+    """
 
     homes: Mapping[str, Home]
     block: Block
     trips: dict[str, str] = field(default_factory=dict)
+    runs: Mapping[Load, str] = field(default_factory=dict)
 
     def element(self, load: Load) -> str:
         """``load`` as an lvalue."""
+        if load in self.runs:
+            return self.runs[load]
         home = self.homes[load.buffer]
         match home.where:
             case "registers":
@@ -35,12 +42,19 @@ class Places:
                 inside = [*(THREAD[dim] for dim in home.slots), *map(index_text, load.indices)]
                 return load.buffer + "".join(f"[{text}]" for text in inside or ["0"])
             case "memory" | "scratch":
-                slots = [THREAD[dim] for dim in home.slots]
-                sizes: list[Size] = [self.block.along(dim) for dim in home.slots]
-                inside = [*slots, *map(index_text, load.indices)]
-                return f"{load.buffer}[{flat_index(inside, (*sizes, *home.buffer.dims))}]"
+                return f"{load.buffer}[{self._offset(load)}]"
             case other:
                 assert_never(other)
+
+    def address(self, load: Load) -> str:
+        """Where ``load`` lies in memory, as a pointer."""
+        return f"{load.buffer} + {self._offset(load)}"
+
+    def _offset(self, load: Load) -> str:
+        home = self.homes[load.buffer]
+        slots = [THREAD[dim] for dim in home.slots]
+        sizes: list[Size] = [self.block.along(dim) for dim in home.slots]
+        return flat_index([*slots, *map(index_text, load.indices)], (*sizes, *home.buffer.dims))
 
     def _position(self, index: Index, dim: Dim | None) -> str:
         return index_text(index) if dim is None else self.trips[index.variables[0]]
@@ -52,7 +66,8 @@ class Places:
             kept = [size for dim, size in zip(home.owned, home.dims, strict=True) if dim is None or size > 1]
             return f"float {name}" + "".join(f"[{size}]" for size in kept) + ";"
         sizes = [self.block.along(dim) for dim in home.slots] + list(home.dims)
-        return f"__shared__ float {name}" + ("".join(f"[{size}]" for size in sizes) or "[1]") + ";"
+        align = f" __align__({4 * home.aligned})" if home.aligned > 1 else ""
+        return f"__shared__{align} float {name}" + ("".join(f"[{size}]" for size in sizes) or "[1]") + ";"
 
     def floats(self, home: Home) -> str:
         """How many floats of scratch one block takes."""

@@ -8,22 +8,24 @@ them. Device memory sets a floor, by its bandwidth or by the bytes in flight (Li
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, inf, log2, prod
 
 from ilang_eq.cuda.accesses import touched
+from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
-from ilang_eq.cuda.nodes import Barrier, Combine, Dim, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
-from ilang_eq.cuda.storage import WARP, Home
+from ilang_eq.cuda.storage import WARP, Home, registers_of
+from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.gpu_machine import Gpu
 from ilang_eq.extract.gpu_volumes import Run, Use, volume
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
-from ilang_eq.lower.walk import loads, mentions
+from ilang_eq.lower.walk import loads, mentions, stride
 
 SLOTS: dict[str, tuple[float, float]] = {
     "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "div": (8, 1), "max": (2, 0), "min": (2, 0), "exp": (8, 1),
@@ -33,13 +35,13 @@ SLOTS: dict[str, tuple[float, float]] = {
 OTHER = (3.0, 0.0)
 LOOP_SLOTS = 4.0
 """Instructions to step and test a loop that is not unrolled."""
-BASE_REGISTERS = 32
-"""Registers of a thread for addresses and counters."""
 IN_FLIGHT = 4.0
 """Loads that one thread has in flight, on average."""
 SECTOR = 8
 """Floats that a request to memory moves at least."""
 BANKS = 32
+COPY_SLOTS = 8.0
+"""Instructions for the positions of a run that is copied."""
 _SIZE = 4
 _US = 1e-6
 
@@ -85,6 +87,9 @@ class _Counter:
                 case Assign() | Accumulate():
                     self._leaf(node, following, path, times)
                     fetched |= any(self.homes[load.buffer].where in ("memory", "scratch") for load in loads(node.value))
+                case Copy():
+                    self._copy(node, times)
+                    fetched = True
                 case _:
                     pass
         if fetched:
@@ -121,31 +126,57 @@ class _Counter:
             for n, (sweep, moves) in enumerate(zip(path, moving, strict=True))
         ]
         requests = prod(self.trips(sweep) for sweep, counts in zip(path, counted, strict=True) if counts)
-        addresses = self._addresses(place, home, path)
-        self.work.requests += requests
-        if home.where == "shared":
-            self.work.cycles += requests * _conflicts(addresses)
-        else:
-            self.work.cycles += requests * max(1.0, len({address // SECTOR for address in addresses}) / 4)
+        lanes = [{s.source.variable: self._first(s, lane) for s in path if s.dim is not None} for lane in range(WARP)]
+        near = [sweep for sweep in path if stride(place, sweep.source.variable) == "unit"]
+        own = [s.width if s.dim is not None else widest(s.source.limit or 1, 1) for s in near if s.dim or _unrolled(s)]
+        width = min(max(own, default=1), self._together(home, own))
+        self._asked(
+            home, requests / width, [self._address(place, home, lane, n) for n, lane in enumerate(lanes)], width
+        )
 
-    def _addresses(self, place: Load, home: Home, path: tuple[Sweep, ...]) -> list[int]:
-        """The words that the lanes of the first warp touch in the first trips."""
-        dims = [self.launch.block.along(dim) for dim in home.slots]
+    def _first(self, sweep: Sweep, lane: int) -> int:
+        """The first position of a lane of the first warp."""
+        x = self.launch.block.x
+        return sweep.width * (lane % x if sweep.dim == "x" else lane // x)
+
+    def _together(self, home: Home, own: Sequence[int]) -> int:
+        """How many floats of a row move together: in memory those of one thread's own part, if rows are whole runs."""
+        if home.where == "shared":
+            return home.aligned
+        row = size_of(home.buffer.dims[-1], self.extents) if len(home.buffer.dims) > 1 else WIDEST
+        return widest(row, 1) if own and not home.slots else 1
+
+    def _copy(self, copy: Copy, times: float) -> None:
+        """A tile: runs in turn, each read and written at once where both sides allow it."""
+        trips = times * ceil(copy.runs / self.launch.block.threads)
+        self.work.slots += trips * COPY_SLOTS
+        for place in places_of(copy):
+            home = self.homes[place.buffer]
+            near = stride(place, copy.loops[-1].variable) == "unit"
+            width = min(copy.width, self._together(home, [copy.width])) if near else 1
+            lanes = [self._address(place, home, copy.position(lane), lane) for lane in range(WARP)]
+            self._asked(home, trips * copy.width / width, lanes, width)
+
+    def _asked(self, home: Home, requests: float, addresses: Sequence[int], width: int) -> None:
+        """Count requests of a warp, each for ``width`` words from every address on."""
+        self.work.requests += requests
+        words = {address + n for address in addresses for n in range(width)}
+        if home.where == "shared":
+            self.work.cycles += requests * _conflicts(words)
+        else:
+            self.work.cycles += requests * max(1.0, len({word // SECTOR for word in words}) / 4)
+
+    def _address(self, place: Load, home: Home, positions: Mapping[str, int], lane: int) -> int:
+        """The word that a lane of the first warp touches in the first trips."""
+        block = self.launch.block
+        dims = [block.along(dim) for dim in home.slots]
         dims += home.dims if home.where == "shared" else [size_of(size, self.extents) for size in home.buffer.dims]
-        along: dict[str, Dim] = {s.source.variable: s.dim for s in path if s.dim is not None}
-        found: list[int] = []
-        for lane in range(WARP):
-            position: dict[Dim, int] = {"x": lane % self.launch.block.x, "y": lane // self.launch.block.x}
-            indices = [position[dim] for dim in home.slots]
-            indices += [
-                sum(position[along[v]] for v in index.variables if v in along) // index.divisor
-                for index in place.indices
-            ]
-            address = 0
-            for index, size in zip(indices, dims, strict=True):
-                address = address * size + index
-            found.append(address)
-        return found
+        indices = [lane % block.x if dim == "x" else lane // block.x for dim in home.slots]
+        indices += [sum(positions.get(v, 0) for v in index.variables) // index.divisor for index in place.indices]
+        address = 0
+        for index, size in zip(indices, dims, strict=True):
+            address = address * size + index
+        return address
 
 
 def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
@@ -161,7 +192,7 @@ def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
 
 def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> list[tuple[str, float]]:
     """The seconds of every part of a launch; the longest decides."""
-    tasks = prod(_tasks(loop, extents) for loop in launch.grid)
+    tasks = prod(_trips(loop, extents) for loop in launch.grid)
     together = resident(launch, homes, gpu)
     if tasks == 0 or together == 0:
         return [("issue", 0.0 if tasks == 0 else inf)]
@@ -195,20 +226,22 @@ def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tupl
 
 def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
     """The blocks that an SM holds at a time: by threads, registers and shared memory."""
-    kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
-    registers = min(255, BASE_REGISTERS + ceil(1.25 * kept)) * launch.block.threads
     shared = _SIZE * sum(
         prod(home.dims) * prod(launch.block.along(dim) for dim in home.slots)
         for home in homes.values()
         if home.where == "shared"
     )
-    limits = [gpu.blocks, gpu.threads // launch.block.threads, gpu.registers // registers]
+    limits = [
+        gpu.blocks,
+        gpu.threads // launch.block.threads,
+        gpu.registers // (registers_of(homes) * launch.block.threads),
+    ]
     return min([*limits, gpu.shared_bytes // (shared + 1024)])
 
 
 def _volumes(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> tuple[float, float]:
     """Bytes from the second-level cache for one task, and from device memory for all."""
-    grid = tuple(Run(loop.variable, float(_tasks(loop, extents))) for loop in launch.grid)
+    grid = tuple(Run(loop.variable, _trips(loop, extents)) for loop in launch.grid)
     uses = list(_uses(launch.body, grid, homes, extents))
     return volume(uses, gpu.l1_bytes, len(grid)), volume(uses, gpu.l2_bytes)
 
@@ -218,9 +251,10 @@ def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Hom
     for node in nodes:
         match node:
             case Sweep(source):
-                length = extents[source.extent.input, source.extent.dim]
-                length = length if source.limit is None else min(length, source.limit)
-                yield from _uses(node.body, (*loops, Run(source.variable, ceil(length / source.step))), homes, extents)
+                yield from _uses(node.body, (*loops, Run(source.variable, _trips(source, extents))), homes, extents)
+            case Copy(copied):
+                runs = tuple(Run(loop.variable, _trips(loop, extents)) for loop in copied)
+                yield from _uses((node.update,), (*loops, *runs), homes, extents)
             case Assign() | Accumulate() | Combine():
                 for place, _ in touched(node):
                     home = homes[place.buffer]
@@ -230,7 +264,7 @@ def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Hom
                 pass
 
 
-def _tasks(loop: For, extents: Extents) -> int:
+def _trips(loop: For, extents: Extents) -> int:
     length = extents[loop.extent.input, loop.extent.dim]
     return ceil((length if loop.limit is None else min(loop.limit, length)) / loop.step)
 
@@ -239,7 +273,7 @@ def _unrolled(sweep: Sweep) -> bool:
     return sweep.source.limit is not None
 
 
-def _conflicts(addresses: Sequence[int]) -> int:
+def _conflicts(addresses: Iterable[int]) -> int:
     """How often shared memory is asked for one request of a warp: words of one bank come one after another."""
     words: dict[int, set[int]] = {}
     for address in addresses:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ilang_eq.cuda.emit import Module, emit
+from ilang_eq.cuda.runs import FUNCTIONS
 from ilang_eq.cuda.steps import steps, workspaces
 from ilang_eq.lower.interface import output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
@@ -21,11 +22,14 @@ from ilang_eq.lower.ir import Program
 SHIM = Path(__file__).parent / "shim.h"
 
 _REWRITES = (
-    (r'extern "C" __global__ void __launch_bounds__\(\d+\)', "static void"),
+    (r'extern "C" __global__ void __launch_bounds__\([\d, ]+\)', "static void"),
     (r"(?:const )?float \*__restrict__ (\w+)", r"shim::Pointer \1"),
     (r"float \*const (\w+) =", r"const shim::Pointer \1 ="),
     (r"float \*exchange", "auto &exchange"),
-    (r"__shared__ float (\w+)((?:\[\d+\])+);", lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};"),
+    (
+        r"__shared__ (?:__align__\(\d+\) )?float (\w+)((?:\[\d+\])+);",
+        lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
+    ),
 )
 
 
@@ -96,7 +100,9 @@ class Emulated:
 
 
 def rewritten(source: str) -> str:
-    """CUDA C as C++ for the shim."""
+    """CUDA C as C++ for the shim, which has its own versions of what moves runs."""
+    for text in FUNCTIONS.values():
+        source = source.replace(text, "")
     for pattern, replacement in _REWRITES:
         source = re.sub(pattern, replacement, source)
     return source

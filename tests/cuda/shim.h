@@ -132,6 +132,27 @@ struct Pointer {
     Pointer operator+(long long offset) const { return {values, shadows, first + offset, count, name}; }
 };
 
+static bool begins(const Pointer &pointer, int bytes)
+{
+    return (uintptr_t)(pointer.values + pointer.first) % bytes == 0;
+}
+
+template <int N> static void read_run(float (&to)[N], const Pointer &from)
+{
+    if (!begins(from, 4 * N))
+        fail("misaligned", from.name, from.first, -1);
+    for (int n = 0; n < N; n++)
+        to[n] = from[n];
+}
+
+template <int N> static void write_run(const Pointer &to, const float (&from)[N])
+{
+    if (!begins(to, 4 * N))
+        fail("misaligned", to.name, to.first, -1);
+    for (int n = 0; n < N; n++)
+        to[n] = from[n];
+}
+
 static Pointer memory(float *values, long long count, bool written, const char *name)
 {
     Shadow *shadows = new Shadow[count > 0 ? count : 1];
@@ -263,6 +284,13 @@ static struct { int x; } gridDim;
 #define __forceinline__ inline
 
 static inline void __syncthreads() { shim::wait(shim::AT_BARRIER); }
+
+// What moves runs: the same functions as in ``ilang_eq/cuda/runs.py``.
+static inline bool aligned(const shim::Pointer &place) { return shim::begins(place, 16); }
+static inline void read_2(float (&to)[2], const shim::Pointer &from) { shim::read_run(to, from); }
+static inline void read_4(float (&to)[4], const shim::Pointer &from) { shim::read_run(to, from); }
+static inline void write_2(const shim::Pointer &to, const float (&from)[2]) { shim::write_run(to, from); }
+static inline void write_4(const shim::Pointer &to, const float (&from)[4]) { shim::write_run(to, from); }
 
 static inline float __int_as_float(int bits)
 {

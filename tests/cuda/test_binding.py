@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ilang_eq import i
+from ilang_eq import Component, i
 from ilang_eq.cuda.emit import bound, emit
 from ilang_eq.cuda.math import NAMES
-from ilang_eq.cuda.nodes import Combine, Node, Sweep
+from ilang_eq.cuda.nodes import Combine, Copy, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, steps, workspaces
 from ilang_eq.lower.ir import Apply, Constant, Load
 from ilang_eq.lower.scalar import spell
@@ -34,12 +34,43 @@ def test_larger_tiles_get_larger_register_tiles_before_more_threads() -> None:
     assert homes["out0_sum"].dims == (8, 8)
 
 
-def test_copies_read_neighbours_along_x() -> None:
+def test_copies_take_neighbours_in_one_line() -> None:
     ((launch, _),) = bound(program(matmul(64, 16)))
-    dims = {s.source.variable: s.dim for s in walk(launch.body) if isinstance(s, Sweep) if s.source.limit == 16}
-    assert dims["k1"] is None, "the product's own loop over k is not shared out"
+    rows, columns = (node for node in walk(launch.body) if isinstance(node, Copy))
+    assert (rows.loops[-1].variable, rows.width, rows.runs) == ("k1", 4, 256)
+    assert (columns.loops[-1].variable, columns.width, columns.runs) == ("j1", 4, 256)
+    assert rows.position(5) == {"i1": 1, "k1": 4}
+
+
+def widths(component: Component) -> dict[str, int]:
+    return {
+        node.source.variable: node.width
+        for launch, _ in bound(program(component))
+        for node in walk(launch.body)
+        if isinstance(node, Sweep) and node.dim is not None
+    }
+
+
+def test_threads_take_runs_of_neighbours() -> None:
+    assert widths(matmul(64, 16)) == {"i1": 4, "j1": 4, "i_2": 4, "j_2": 4}
+    assert set(widths(matmul(32, 16)).values()) == {2}
+    assert widths(NAMED["pointwise"]) == {"j": 4}
+    assert set(widths(NAMED["transpose"]).values()) == {1}, "rows of the result are far apart"
+
+
+def test_rows_of_whole_runs_begin_at_multiples_of_their_size() -> None:
+    ((_, homes),) = bound(program(matmul(64, 16)))
+    assert (homes["add0"].dims, homes["add0"].aligned) == ((64, 20), 4)
+    assert (homes["add1"].dims, homes["add1"].aligned) == ((16, 68), 4)
+
+
+def test_runs_are_moved_where_arrays_and_rows_allow_it() -> None:
     source = emit(program(matmul(64, 16))).source
-    assert "const int k1 = tx;" in source
+    whole, _, rest = source.partition("} else {\n            // +ijk~ij")
+    assert "aligned(in0) && in0_1 % 4 == 0 && aligned(in1) && in1_1 % 4 == 0 && aligned(out0);" in whole
+    assert [whole.count(name) for name in ("read_4(in0_run", "read_4(in1_run", "write_4(out0")] == [1, 1, 1]
+    assert rest
+    assert "_run[" not in rest
 
 
 def test_statistics_are_combined_by_shuffles_and_the_weights_shared() -> None:

@@ -113,7 +113,7 @@ BROKEN = {
         "if (tx) __syncthreads();",
         "different places|never written",
     ),
-    "an index beyond the end": (r"in0\[\(i \+ i1\)", "in0[(i + i1 + 16)", "out of bounds"),
+    "an index beyond the end": (r"in0(\[| \+ )\(i \+ i1\)", r"in0\1(i + i1 + 16)", "out of bounds"),
     "an element of a tile that nobody writes": (r"add0\[i1\]\[k1\] = ", "if (tx) add0[i1][k1] = ", "never written"),
     "two blocks that write the same": (r"out0\[\(i \+ ", "out0[(0 * i + ", "race: two writes"),
 }
@@ -131,6 +131,39 @@ def test_the_shim_catches(what: str) -> None:
     Emulated([right]).run(0, arrays)
     with pytest.raises(Failure, match=said):
         Emulated([right], [broken]).run(0, arrays)
+
+
+def unaligned(array: np.ndarray) -> np.ndarray:
+    """A copy that begins between two multiples of 16 bytes."""
+    room = np.empty(array.size + 5, np.float32)
+    first = (room.ctypes.data // 4 + 1) % 4
+    moved = room[4 - first :][: array.size].reshape(array.shape)
+    moved[...] = array
+    assert moved.ctypes.data % 16
+    return moved
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "pointwise", "row sums", "transpose"])
+def test_rows_that_are_not_aligned(name: str, named: Emulated) -> None:
+    """Runs of 16 bytes are for arrays and rows that allow it; the others are computed all the same."""
+    number = list(NAMED).index(name)
+    arrays = inputs(named.programs[number], "full tiles")
+    for moved in ([unaligned(array) for array in arrays], [*arrays[:-1], unaligned(arrays[-1])]):
+        agrees(named.run(number, moved), NAMED[name], moved)
+
+
+def test_what_is_assumed_of_rows_is_needed() -> None:
+    """Both conditions: where the array begins, and that its rows are whole runs."""
+    right = program(matmul(16, 8))
+    source = emit(right).source
+    taken = Emulated([right], [re.sub(r"aligned_rows = .*;", "aligned_rows = true;", source)])
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape, dtype=np.float32) for shape in ((32, 32), (32, 34)))
+    with pytest.raises(Failure, match="misaligned: in1"):
+        taken.run(0, [x, y])
+    with pytest.raises(Failure, match="misaligned: in0"):
+        taken.run(0, [unaligned(x), y])
+    agrees(Emulated([right]).run(0, [x, y]), matmul(16, 8), [x, y])
 
 
 HAND = {

@@ -7,6 +7,7 @@ import pytest
 from ilang_eq.cuda.build import build, compiled, nvrtc
 from ilang_eq.cuda.emit import emit
 from ilang_eq.errors import BuildError
+from tests.cuda.assembly import assembly, busiest_block
 from tests.cuda.schedules import NAMED, matmul, program
 from tests.random_programs import random_case
 from tests.test_random_programs import lowered
@@ -35,6 +36,14 @@ def test_compiles_without_spills(name: str, arch: int) -> None:
     assert all(kernel.spilled == 0 for kernel in usage.values())
     for entry in module.entries:
         assert usage[entry.name].registers * entry.block.threads <= 65536
+
+
+def test_a_product_reads_shared_memory_in_runs() -> None:
+    """The loop with the products takes four floats at once from both copies."""
+    loop = busiest_block(assembly(emit(program(matmul(128, 16))).source, 90), "fma.rn.f32")
+    assert loop.count("fma.rn.f32") == 256
+    assert loop.count("ld.shared.v4.f32") == 16
+    assert "ld.shared.f32" not in loop
 
 
 @pytest.mark.parametrize("name", NAMED.keys() - {"attention", "softmax"})

@@ -55,12 +55,12 @@ def test_larger_tiles_make_a_product_faster_and_near_the_peak() -> None:
 
 
 def test_rows_that_share_a_bank_cost() -> None:
-    """A copy of 16 × 64 read along its columns: with the padding there are no conflicts, so that both orders do."""
+    """A copy of 16 × 64 read along its columns: both orders do, but copies that turn write by elements."""
     source = "i:64,j:64,k:16|ijk01k'i'j'"
     for output in ("kj", "jk"):
         copies = i("+ik~ki|i:64,k:16|iki'k'") | i(f"+kj~{output}|j:64,k:16|jkj'k'")
         product = copies >> i(f"ki*{output}~ijk|{source}") >> i("+ijk~ij|i:64,j:64,k:16|ijkk'i'j'0")
-        assert terms(product, SQUARE)["shared memory"] < 1.3 * terms(matmul(64, 16), SQUARE)["shared memory"]
+        assert terms(product, SQUARE)["shared memory"] < 1.6 * terms(matmul(64, 16), SQUARE)["shared memory"]
 
 
 def test_few_blocks_wait_for_memory() -> None:
@@ -82,7 +82,7 @@ def test_launches_cost() -> None:
 
 def test_what_an_sm_holds() -> None:
     ((launch, homes),) = bound(program(matmul(64, 16)))
-    assert resident(launch, homes, H200) == 4, "registers decide: 52 of 256 threads"
+    assert resident(launch, homes, H200) == 2, "registers decide: 88 of 256 threads"
     assert resident(launch, homes, load_gpu("sm_89")) <= resident(launch, homes, H200)
 
 

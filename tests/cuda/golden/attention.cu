@@ -35,7 +35,7 @@ __device__ __forceinline__ float max_across_32(float share)
     return share;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_div8(
+extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
     const float *__restrict__ in0,
     const float *__restrict__ in1,
     const float *__restrict__ in2,
@@ -57,114 +57,152 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
             // ik/i~ik|i:16,k:16|i01ki'k'
             // +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
             __syncthreads();
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
+            {
+                const int i_2_run = ty * 2;
                 for (long long k_first = 0; k_first < in2_1; k_first += 32) {
                     const long long k = k_first + tx;
-                    if (k < in2_1)
-                        add6[i_2 * in2_1 + k] = 0.0f;
+                    if (k < in2_1) {
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            add6[i_2 * in2_1 + k] = 0.0f;
+                        }
+                    }
                 }
             }
             // >ij~i|i:16,j:8|ij0i'j'
             float max2[2];
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                max2[i_2_trip] = -INFINITY;
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    max2[i_2_lane] = -INFINITY;
+                }
             }
             // +ij~i|i:16,j:8|ij0i'j'
             float add7[2];
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                add7[i_2_trip] = 0.0f;
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    add7[i_2_lane] = 0.0f;
+                }
             }
             __syncthreads();
             for (long long j = 0; j < in1_0; j += 8) {
                 if (j + 8 <= in1_0) {
                     // +ijk~ij|i:16,j:8|ijki'j'0
                     float add1[2];
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
+                    {
+                        const int i_2_run = ty * 2;
                         {
                             const int j_2 = tx;
-                            add1[i_2_trip] = 0.0f;
+                            #pragma unroll
+                            for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                                const int i_2 = i_2_run + i_2_lane;
+                                add1[i_2_lane] = 0.0f;
+                            }
                         }
                     }
                     for (long long k = 0; k < in0_1; k++) {
-                        #pragma unroll
-                        for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                            const int i1 = i1_trip * 8 + ty;
+                        {
+                            const int i1_run = ty * 2;
                             {
                                 const int j1 = tx;
-                                // ik*jk~ijk|i:16,j:8|ijki'j'
-                                float mul0;
-                                if (j1 < 8)
-                                    mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
-                                add1[i1_trip] += mul0;
+                                #pragma unroll
+                                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                    const int i1 = i1_run + i1_lane;
+                                    // ik*jk~ijk|i:16,j:8|ijki'j'
+                                    float mul0;
+                                    if (j1 < 8)
+                                        mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
+                                    add1[i1_lane] += mul0;
+                                }
                             }
                         }
                     }
                     float max2_factor[2];
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        max2_factor[i_2_trip] = max2[i_2_trip];
-                    }
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        float max2_share = -INFINITY;
-                        {
-                            const int j1 = tx;
-                            if (j1 < 8)
-                                max2_share = larger(add1[i1_trip], max2_share);
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            max2_factor[i_2_lane] = max2[i_2_lane];
                         }
-                        max2_share = max_across_32(max2_share);
-                        max2[i1_trip] = larger(max2_share, max2[i1_trip]);
                     }
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        max2_factor[i_2_trip] = shift_factor(1.0f, max2_factor[i_2_trip], max2[i_2_trip]);
+                    {
+                        const int i1_run = ty * 2;
+                        #pragma unroll
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            float max2_share = -INFINITY;
+                            {
+                                const int j1 = tx;
+                                if (j1 < 8)
+                                    max2_share = larger(add1[i1_lane], max2_share);
+                            }
+                            max2_share = max_across_32(max2_share);
+                            max2[i1_lane] = larger(max2_share, max2[i1_lane]);
+                        }
+                    }
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            max2_factor[i_2_lane] = shift_factor(1.0f, max2_factor[i_2_lane], max2[i_2_lane]);
+                        }
                     }
                     // rescale +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
                     __syncthreads();
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
+                    {
+                        const int i_2_run = ty * 2;
                         for (long long k_first = 0; k_first < in2_1; k_first += 32) {
                             const long long k = k_first + tx;
-                            if (k < in2_1)
-                                add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_trip];
+                            if (k < in2_1) {
+                                #pragma unroll
+                                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                                    const int i_2 = i_2_run + i_2_lane;
+                                    add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_lane];
+                                }
+                            }
                         }
                     }
                     // rescale +ij~i|i:16,j:8|ij0i'j'
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        add7[i_2_trip] = add7[i_2_trip] * max2_factor[i_2_trip];
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                        }
                     }
                     // ij-i~ij|i:16,j:8|ij01i'j'
                     float sub3[2];
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
+                    {
+                        const int i1_run = ty * 2;
                         {
                             const int j1 = tx;
-                            sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                sub3[i1_lane] = add1[i1_lane] - finite_or(max2[i1_lane], 0.0f);
+                            }
                         }
                     }
                     // ^ij~ij|i:16,j:8|ij0i'j'
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
+                    {
+                        const int i1_run = ty * 2;
                         {
                             const int j1 = tx;
-                            if (j1 < 8)
-                                pow4[i1][j1] = j1 < 8 ? exp_of(sub3[i1_trip]) : 0.0f;
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                if (j1 < 8)
+                                    pow4[i1][j1] = j1 < 8 ? exp_of(sub3[i1_lane]) : 0.0f;
+                            }
                         }
                     }
                     __syncthreads();
@@ -172,15 +210,18 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         if (k + 16 <= in2_1) {
                             #pragma unroll
                             for (int j1 = 0; j1 < 8; j1++) {
-                                #pragma unroll
-                                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                                    const int i1 = i1_trip * 8 + ty;
+                                {
+                                    const int i1_run = ty * 2;
                                     {
                                         const int k1 = tx;
                                         if (k1 < 16) {
-                                            // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
-                                            float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
-                                            add6[i1 * in2_1 + k + k1] += mul5;
+                                            #pragma unroll
+                                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                                const int i1 = i1_run + i1_lane;
+                                                // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
+                                                float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
+                                                add6[i1 * in2_1 + k + k1] += mul5;
+                                            }
                                         }
                                     }
                                 }
@@ -188,12 +229,164 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                         } else {
                             #pragma unroll 1
                             for (int j1 = 0; j1 < 8; j1++) {
-                                #pragma unroll
-                                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                                    const int i1 = i1_trip * 8 + ty;
+                                {
+                                    const int i1_run = ty * 2;
                                     {
                                         const int k1 = tx;
                                         if (k1 < least(16, in2_1 - k)) {
+                                            #pragma unroll
+                                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                                const int i1 = i1_run + i1_lane;
+                                                // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
+                                                float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
+                                                add6[i1 * in2_1 + k + k1] += mul5;
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    {
+                        const int i1_run = ty * 2;
+                        #pragma unroll
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            float add7_share = 0.0f;
+                            {
+                                const int j1 = tx;
+                                if (j1 < 8)
+                                    add7_share += pow4[i1][j1];
+                            }
+                            add7_share = add_across_32(add7_share);
+                            add7[i1_lane] += add7_share;
+                        }
+                    }
+                } else {
+                    // +ijk~ij|i:16,j:8|ijki'j'0
+                    float add1[2];
+                    {
+                        const int i_2_run = ty * 2;
+                        {
+                            const int j_2 = tx;
+                            #pragma unroll
+                            for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                                const int i_2 = i_2_run + i_2_lane;
+                                add1[i_2_lane] = 0.0f;
+                            }
+                        }
+                    }
+                    for (long long k = 0; k < in0_1; k++) {
+                        {
+                            const int i1_run = ty * 2;
+                            {
+                                const int j1 = tx;
+                                #pragma unroll
+                                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                    const int i1 = i1_run + i1_lane;
+                                    // ik*jk~ijk|i:16,j:8|ijki'j'
+                                    float mul0;
+                                    if (j1 < least(8, in1_0 - j))
+                                        mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
+                                    add1[i1_lane] += mul0;
+                                }
+                            }
+                        }
+                    }
+                    float max2_factor[2];
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            max2_factor[i_2_lane] = max2[i_2_lane];
+                        }
+                    }
+                    {
+                        const int i1_run = ty * 2;
+                        #pragma unroll
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            float max2_share = -INFINITY;
+                            {
+                                const int j1 = tx;
+                                if (j1 < least(8, in1_0 - j))
+                                    max2_share = larger(add1[i1_lane], max2_share);
+                            }
+                            max2_share = max_across_32(max2_share);
+                            max2[i1_lane] = larger(max2_share, max2[i1_lane]);
+                        }
+                    }
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            max2_factor[i_2_lane] = shift_factor(1.0f, max2_factor[i_2_lane], max2[i_2_lane]);
+                        }
+                    }
+                    // rescale +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
+                    __syncthreads();
+                    {
+                        const int i_2_run = ty * 2;
+                        for (long long k_first = 0; k_first < in2_1; k_first += 32) {
+                            const long long k = k_first + tx;
+                            if (k < in2_1) {
+                                #pragma unroll
+                                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                                    const int i_2 = i_2_run + i_2_lane;
+                                    add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_lane];
+                                }
+                            }
+                        }
+                    }
+                    // rescale +ij~i|i:16,j:8|ij0i'j'
+                    {
+                        const int i_2_run = ty * 2;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                        }
+                    }
+                    // ij-i~ij|i:16,j:8|ij01i'j'
+                    float sub3[2];
+                    {
+                        const int i1_run = ty * 2;
+                        {
+                            const int j1 = tx;
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                sub3[i1_lane] = add1[i1_lane] - finite_or(max2[i1_lane], 0.0f);
+                            }
+                        }
+                    }
+                    // ^ij~ij|i:16,j:8|ij0i'j'
+                    {
+                        const int i1_run = ty * 2;
+                        {
+                            const int j1 = tx;
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                if (j1 < 8)
+                                    pow4[i1][j1] = j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_lane]) : 0.0f;
+                            }
+                        }
+                    }
+                    __syncthreads();
+                    for (long long k = 0; k < in2_1; k += 16) {
+                        #pragma unroll 1
+                        for (int j1 = 0; j1 < least(8, in1_0 - j); j1++) {
+                            {
+                                const int i1_run = ty * 2;
+                                {
+                                    const int k1 = tx;
+                                    if (k1 < least(16, in2_1 - k)) {
+                                        #pragma unroll
+                                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                            const int i1 = i1_run + i1_lane;
                                             // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
                                             float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
                                             add6[i1 * in2_1 + k + k1] += mul5;
@@ -203,172 +396,75 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
                             }
                         }
                     }
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        float add7_share = 0.0f;
-                        {
-                            const int j1 = tx;
-                            if (j1 < 8)
-                                add7_share += pow4[i1][j1];
-                        }
-                        add7_share = add_across_32(add7_share);
-                        add7[i1_trip] += add7_share;
-                    }
-                } else {
-                    // +ijk~ij|i:16,j:8|ijki'j'0
-                    float add1[2];
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        {
-                            const int j_2 = tx;
-                            add1[i_2_trip] = 0.0f;
-                        }
-                    }
-                    for (long long k = 0; k < in0_1; k++) {
+                    {
+                        const int i1_run = ty * 2;
                         #pragma unroll
-                        for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                            const int i1 = i1_trip * 8 + ty;
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            float add7_share = 0.0f;
                             {
                                 const int j1 = tx;
-                                // ik*jk~ijk|i:16,j:8|ijki'j'
-                                float mul0;
                                 if (j1 < least(8, in1_0 - j))
-                                    mul0 = in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k];
-                                add1[i1_trip] += mul0;
+                                    add7_share += pow4[i1][j1];
                             }
+                            add7_share = add_across_32(add7_share);
+                            add7[i1_lane] += add7_share;
                         }
-                    }
-                    float max2_factor[2];
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        max2_factor[i_2_trip] = max2[i_2_trip];
-                    }
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        float max2_share = -INFINITY;
-                        {
-                            const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                max2_share = larger(add1[i1_trip], max2_share);
-                        }
-                        max2_share = max_across_32(max2_share);
-                        max2[i1_trip] = larger(max2_share, max2[i1_trip]);
-                    }
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        max2_factor[i_2_trip] = shift_factor(1.0f, max2_factor[i_2_trip], max2[i_2_trip]);
-                    }
-                    // rescale +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
-                    __syncthreads();
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        for (long long k_first = 0; k_first < in2_1; k_first += 32) {
-                            const long long k = k_first + tx;
-                            if (k < in2_1)
-                                add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_trip];
-                        }
-                    }
-                    // rescale +ij~i|i:16,j:8|ij0i'j'
-                    #pragma unroll
-                    for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                        const int i_2 = i_2_trip * 8 + ty;
-                        add7[i_2_trip] = add7[i_2_trip] * max2_factor[i_2_trip];
-                    }
-                    // ij-i~ij|i:16,j:8|ij01i'j'
-                    float sub3[2];
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        {
-                            const int j1 = tx;
-                            sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
-                        }
-                    }
-                    // ^ij~ij|i:16,j:8|ij0i'j'
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        {
-                            const int j1 = tx;
-                            if (j1 < 8)
-                                pow4[i1][j1] = j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_trip]) : 0.0f;
-                        }
-                    }
-                    __syncthreads();
-                    for (long long k = 0; k < in2_1; k += 16) {
-                        #pragma unroll 1
-                        for (int j1 = 0; j1 < least(8, in1_0 - j); j1++) {
-                            #pragma unroll
-                            for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                                const int i1 = i1_trip * 8 + ty;
-                                {
-                                    const int k1 = tx;
-                                    if (k1 < least(16, in2_1 - k)) {
-                                        // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
-                                        float mul5 = pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1];
-                                        add6[i1 * in2_1 + k + k1] += mul5;
-                                    }
-                                }
-                            }
-                        }
-                    }
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
-                        float add7_share = 0.0f;
-                        {
-                            const int j1 = tx;
-                            if (j1 < least(8, in1_0 - j))
-                                add7_share += pow4[i1][j1];
-                        }
-                        add7_share = add_across_32(add7_share);
-                        add7[i1_trip] += add7_share;
                     }
                 }
             }
             // complete +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
             __syncthreads();
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
+            {
+                const int i_2_run = ty * 2;
                 for (long long k_first = 0; k_first < in2_1; k_first += 32) {
                     const long long k = k_first + tx;
-                    if (k < in2_1)
-                        add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
+                    if (k < in2_1) {
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * exp_of(-1.0f * (max2[i_2_lane] - finite_or(max2[i_2_lane], 0.0f)));
+                        }
+                    }
                 }
             }
             // complete +ij~i|i:16,j:8|ij0i'j'
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                add7[i_2_trip] = add7[i_2_trip] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    add7[i_2_lane] = add7[i_2_lane] * exp_of(-1.0f * (max2[i_2_lane] - finite_or(max2[i_2_lane], 0.0f)));
+                }
             }
             __syncthreads();
             for (long long k = 0; k < in2_1; k += 16) {
                 if (k + 16 <= in2_1) {
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
+                    {
+                        const int i1_run = ty * 2;
                         {
                             const int k1 = tx;
-                            if (k1 < 16)
-                                out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_trip];
+                            if (k1 < 16) {
+                                #pragma unroll
+                                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                    const int i1 = i1_run + i1_lane;
+                                    out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_lane];
+                                }
+                            }
                         }
                     }
                 } else {
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
+                    {
+                        const int i1_run = ty * 2;
                         {
                             const int k1 = tx;
-                            if (k1 < least(16, in2_1 - k))
-                                out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_trip];
+                            if (k1 < least(16, in2_1 - k)) {
+                                #pragma unroll
+                                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                    const int i1 = i1_run + i1_lane;
+                                    out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_lane];
+                                }
+                            }
                         }
                     }
                 }
@@ -377,182 +473,233 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div8(
             // ik/i~ik|i:16,k:16|i01ki'k'
             // +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
             __syncthreads();
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                if (i_2 < least(16, in0_0 - i)) {
-                    for (long long k_first = 0; k_first < in2_1; k_first += 32) {
-                        const long long k = k_first + tx;
-                        if (k < in2_1)
-                            add6[i_2 * in2_1 + k] = 0.0f;
+            {
+                const int i_2_run = ty * 2;
+                for (long long k_first = 0; k_first < in2_1; k_first += 32) {
+                    const long long k = k_first + tx;
+                    if (k < in2_1) {
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            if (i_2 < least(16, in0_0 - i))
+                                add6[i_2 * in2_1 + k] = 0.0f;
+                        }
                     }
                 }
             }
             // >ij~i|i:16,j:8|ij0i'j'
             float max2[2];
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                max2[i_2_trip] = -INFINITY;
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    max2[i_2_lane] = -INFINITY;
+                }
             }
             // +ij~i|i:16,j:8|ij0i'j'
             float add7[2];
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                add7[i_2_trip] = 0.0f;
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    add7[i_2_lane] = 0.0f;
+                }
             }
             __syncthreads();
             for (long long j = 0; j < in1_0; j += 8) {
                 // +ijk~ij|i:16,j:8|ijki'j'0
                 float add1[2];
-                #pragma unroll
-                for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                    const int i_2 = i_2_trip * 8 + ty;
+                {
+                    const int i_2_run = ty * 2;
                     {
                         const int j_2 = tx;
-                        add1[i_2_trip] = 0.0f;
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            add1[i_2_lane] = 0.0f;
+                        }
                     }
                 }
                 for (long long k = 0; k < in0_1; k++) {
-                    #pragma unroll
-                    for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                        const int i1 = i1_trip * 8 + ty;
+                    {
+                        const int i1_run = ty * 2;
                         {
                             const int j1 = tx;
-                            // ik*jk~ijk|i:16,j:8|ijki'j'
-                            float mul0;
-                            if (j1 < least(8, in1_0 - j))
-                                mul0 = i1 < least(16, in0_0 - i) ? in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k] : 0.0f;
-                            add1[i1_trip] += mul0;
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                // ik*jk~ijk|i:16,j:8|ijki'j'
+                                float mul0;
+                                if (j1 < least(8, in1_0 - j))
+                                    mul0 = i1 < least(16, in0_0 - i) ? in0[(i + i1) * in0_1 + k] * in1[(j + j1) * in0_1 + k] : 0.0f;
+                                add1[i1_lane] += mul0;
+                            }
                         }
                     }
                 }
                 float max2_factor[2];
-                #pragma unroll
-                for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                    const int i_2 = i_2_trip * 8 + ty;
-                    max2_factor[i_2_trip] = max2[i_2_trip];
-                }
-                #pragma unroll
-                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                    const int i1 = i1_trip * 8 + ty;
-                    float max2_share = -INFINITY;
-                    {
-                        const int j1 = tx;
-                        if (j1 < least(8, in1_0 - j))
-                            max2_share = larger(add1[i1_trip], max2_share);
+                {
+                    const int i_2_run = ty * 2;
+                    #pragma unroll
+                    for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                        const int i_2 = i_2_run + i_2_lane;
+                        max2_factor[i_2_lane] = max2[i_2_lane];
                     }
-                    max2_share = max_across_32(max2_share);
-                    if (i1 < least(16, in0_0 - i))
-                        max2[i1_trip] = larger(max2_share, max2[i1_trip]);
                 }
-                #pragma unroll
-                for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                    const int i_2 = i_2_trip * 8 + ty;
-                    max2_factor[i_2_trip] = shift_factor(1.0f, max2_factor[i_2_trip], max2[i_2_trip]);
+                {
+                    const int i1_run = ty * 2;
+                    #pragma unroll
+                    for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                        const int i1 = i1_run + i1_lane;
+                        float max2_share = -INFINITY;
+                        {
+                            const int j1 = tx;
+                            if (j1 < least(8, in1_0 - j))
+                                max2_share = larger(add1[i1_lane], max2_share);
+                        }
+                        max2_share = max_across_32(max2_share);
+                        if (i1 < least(16, in0_0 - i))
+                            max2[i1_lane] = larger(max2_share, max2[i1_lane]);
+                    }
+                }
+                {
+                    const int i_2_run = ty * 2;
+                    #pragma unroll
+                    for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                        const int i_2 = i_2_run + i_2_lane;
+                        max2_factor[i_2_lane] = shift_factor(1.0f, max2_factor[i_2_lane], max2[i_2_lane]);
+                    }
                 }
                 // rescale +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
                 __syncthreads();
-                #pragma unroll
-                for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                    const int i_2 = i_2_trip * 8 + ty;
-                    if (i_2 < least(16, in0_0 - i)) {
-                        for (long long k_first = 0; k_first < in2_1; k_first += 32) {
-                            const long long k = k_first + tx;
-                            if (k < in2_1)
-                                add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_trip];
+                {
+                    const int i_2_run = ty * 2;
+                    for (long long k_first = 0; k_first < in2_1; k_first += 32) {
+                        const long long k = k_first + tx;
+                        if (k < in2_1) {
+                            #pragma unroll
+                            for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                                const int i_2 = i_2_run + i_2_lane;
+                                if (i_2 < least(16, in0_0 - i))
+                                    add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * max2_factor[i_2_lane];
+                            }
                         }
                     }
                 }
                 // rescale +ij~i|i:16,j:8|ij0i'j'
-                #pragma unroll
-                for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                    const int i_2 = i_2_trip * 8 + ty;
-                    add7[i_2_trip] = add7[i_2_trip] * max2_factor[i_2_trip];
+                {
+                    const int i_2_run = ty * 2;
+                    #pragma unroll
+                    for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                        const int i_2 = i_2_run + i_2_lane;
+                        add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                    }
                 }
                 // ij-i~ij|i:16,j:8|ij01i'j'
                 float sub3[2];
-                #pragma unroll
-                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                    const int i1 = i1_trip * 8 + ty;
+                {
+                    const int i1_run = ty * 2;
                     {
                         const int j1 = tx;
-                        sub3[i1_trip] = add1[i1_trip] - finite_or(max2[i1_trip], 0.0f);
+                        #pragma unroll
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            sub3[i1_lane] = add1[i1_lane] - finite_or(max2[i1_lane], 0.0f);
+                        }
                     }
                 }
                 // ^ij~ij|i:16,j:8|ij0i'j'
-                #pragma unroll
-                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                    const int i1 = i1_trip * 8 + ty;
+                {
+                    const int i1_run = ty * 2;
                     {
                         const int j1 = tx;
-                        if (j1 < 8)
-                            pow4[i1][j1] = i1 < least(16, in0_0 - i) && j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_trip]) : 0.0f;
+                        #pragma unroll
+                        for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                            const int i1 = i1_run + i1_lane;
+                            if (j1 < 8)
+                                pow4[i1][j1] = i1 < least(16, in0_0 - i) && j1 < least(8, in1_0 - j) ? exp_of(sub3[i1_lane]) : 0.0f;
+                        }
                     }
                 }
                 __syncthreads();
                 for (long long k = 0; k < in2_1; k += 16) {
                     #pragma unroll 1
                     for (int j1 = 0; j1 < least(8, in1_0 - j); j1++) {
-                        #pragma unroll
-                        for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                            const int i1 = i1_trip * 8 + ty;
+                        {
+                            const int i1_run = ty * 2;
                             {
                                 const int k1 = tx;
                                 if (k1 < least(16, in2_1 - k)) {
-                                    // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
-                                    float mul5 = i1 < least(16, in0_0 - i) ? pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1] : 0.0f;
-                                    if (i1 < least(16, in0_0 - i))
-                                        add6[i1 * in2_1 + k + k1] += mul5;
+                                    #pragma unroll
+                                    for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                        const int i1 = i1_run + i1_lane;
+                                        // ij*jk~ikj|i:16,j:8,k:16|ij0kj'i'k'
+                                        float mul5 = i1 < least(16, in0_0 - i) ? pow4[i1][j1] * in2[(j + j1) * in2_1 + k + k1] : 0.0f;
+                                        if (i1 < least(16, in0_0 - i))
+                                            add6[i1 * in2_1 + k + k1] += mul5;
+                                    }
                                 }
                             }
                         }
                     }
                 }
-                #pragma unroll
-                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                    const int i1 = i1_trip * 8 + ty;
-                    float add7_share = 0.0f;
-                    {
-                        const int j1 = tx;
-                        if (j1 < least(8, in1_0 - j))
-                            add7_share += pow4[i1][j1];
+                {
+                    const int i1_run = ty * 2;
+                    #pragma unroll
+                    for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                        const int i1 = i1_run + i1_lane;
+                        float add7_share = 0.0f;
+                        {
+                            const int j1 = tx;
+                            if (j1 < least(8, in1_0 - j))
+                                add7_share += pow4[i1][j1];
+                        }
+                        add7_share = add_across_32(add7_share);
+                        if (i1 < least(16, in0_0 - i))
+                            add7[i1_lane] += add7_share;
                     }
-                    add7_share = add_across_32(add7_share);
-                    if (i1 < least(16, in0_0 - i))
-                        add7[i1_trip] += add7_share;
                 }
             }
             // complete +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
             __syncthreads();
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                if (i_2 < least(16, in0_0 - i)) {
-                    for (long long k_first = 0; k_first < in2_1; k_first += 32) {
-                        const long long k = k_first + tx;
-                        if (k < in2_1)
-                            add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
+            {
+                const int i_2_run = ty * 2;
+                for (long long k_first = 0; k_first < in2_1; k_first += 32) {
+                    const long long k = k_first + tx;
+                    if (k < in2_1) {
+                        #pragma unroll
+                        for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                            const int i_2 = i_2_run + i_2_lane;
+                            if (i_2 < least(16, in0_0 - i))
+                                add6[i_2 * in2_1 + k] = add6[i_2 * in2_1 + k] * exp_of(-1.0f * (max2[i_2_lane] - finite_or(max2[i_2_lane], 0.0f)));
+                        }
                     }
                 }
             }
             // complete +ij~i|i:16,j:8|ij0i'j'
-            #pragma unroll
-            for (int i_2_trip = 0; i_2_trip < 2; i_2_trip++) {
-                const int i_2 = i_2_trip * 8 + ty;
-                add7[i_2_trip] = add7[i_2_trip] * exp_of(-1.0f * (max2[i_2_trip] - finite_or(max2[i_2_trip], 0.0f)));
+            {
+                const int i_2_run = ty * 2;
+                #pragma unroll
+                for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
+                    const int i_2 = i_2_run + i_2_lane;
+                    add7[i_2_lane] = add7[i_2_lane] * exp_of(-1.0f * (max2[i_2_lane] - finite_or(max2[i_2_lane], 0.0f)));
+                }
             }
             __syncthreads();
             for (long long k = 0; k < in2_1; k += 16) {
-                #pragma unroll
-                for (int i1_trip = 0; i1_trip < 2; i1_trip++) {
-                    const int i1 = i1_trip * 8 + ty;
-                    if (i1 < least(16, in0_0 - i)) {
-                        {
-                            const int k1 = tx;
-                            if (k1 < least(16, in2_1 - k))
-                                out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_trip];
+                {
+                    const int i1_run = ty * 2;
+                    {
+                        const int k1 = tx;
+                        if (k1 < least(16, in2_1 - k)) {
+                            #pragma unroll
+                            for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                                const int i1 = i1_run + i1_lane;
+                                if (i1 < least(16, in0_0 - i))
+                                    out0[(i + i1) * in2_1 + k + k1] = add6[i1 * in2_1 + k + k1] / add7[i1_lane];
+                            }
                         }
                     }
                 }

@@ -4,7 +4,16 @@
 __device__ __forceinline__ long long least(long long x, long long y) { return x < y ? x : y; }
 __device__ __forceinline__ long long ceil_div(long long x, long long y) { return (x + y - 1) / y; }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_add3(
+// Whether runs of 16 bytes begin here.
+__device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }
+
+__device__ __forceinline__ void read_4(float (&to)[4], const float *place)
+{
+    const float4 found = *reinterpret_cast<const float4 *>(place);
+    to[0] = found.x, to[1] = found.y, to[2] = found.z, to[3] = found.w;
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
     const float *__restrict__ in0,
     const float *__restrict__ in1,
     float *__restrict__ out0,
@@ -14,14 +23,15 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
 {
     const int tx = threadIdx.x % 16;
     const int ty = threadIdx.x / 16;
-    __shared__ float add0[16][9];
+    __shared__ __align__(16) float add0[16][12];
     __shared__ float add1[8][17];
+    const bool aligned_rows = aligned(in0) && in0_1 % 4 == 0 && aligned(in1) && in1_1 % 4 == 0;
     const long long tasks_i = ceil_div(in0_0, 16);
     const long long tasks_j = ceil_div(in1_1, 16);
     for (long long task = blockIdx.x; task < tasks_i * tasks_j; task += gridDim.x) {
         const long long i = task / tasks_j * 16;
         const long long j = task % tasks_j * 16;
-        if (in0_0 - i >= 16 && in1_1 - j >= 16) {
+        if (in0_0 - i >= 16 && in1_1 - j >= 16 && aligned_rows) {
             // +ijk~ij|i:16,j:16,k:8|ijkk'i'j'0
             float out0_sum;
             {
@@ -37,20 +47,32 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                     // +ik~ik|i:16,k:8|iki'k'
                     __syncthreads();
                     {
-                        const int i1 = ty;
-                        {
-                            const int k1 = tx;
-                            if (k1 < 8)
-                                add0[i1][k1] = k1 < 8 ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 32) {
+                            const int i1 = add0_at / 2;
+                            const int k1_run = add0_at % 2 * 4;
+                            float in0_run[4];
+                            read_4(in0_run, in0 + (i + i1) * in0_1 + k + k1_run);
+                            #pragma unroll
+                            for (int k1_lane = 0; k1_lane < 4; k1_lane++) {
+                                const int k1 = k1_run + k1_lane;
+                                add0[i1][k1] = in0_run[k1_lane];
+                            }
                         }
                     }
                     // +kj~kj|j:16,k:8|jkj'k'
                     {
-                        const int j1 = tx;
-                        {
-                            const int k1 = ty;
-                            if (k1 < 8)
-                                add1[k1][j1] = k1 < 8 ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 32) {
+                            const int k1 = add1_at / 4;
+                            const int j1_run = add1_at % 4 * 4;
+                            float in1_run[4];
+                            read_4(in1_run, in1 + (k + k1) * in1_1 + j + j1_run);
+                            #pragma unroll
+                            for (int j1_lane = 0; j1_lane < 4; j1_lane++) {
+                                const int j1 = j1_run + j1_lane;
+                                add1[k1][j1] = in1_run[j1_lane];
+                            }
                         }
                     }
                     __syncthreads();
@@ -70,20 +92,20 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
                     // +ik~ik|i:16,k:8|iki'k'
                     __syncthreads();
                     {
-                        const int i1 = ty;
-                        {
-                            const int k1 = tx;
-                            if (k1 < 8)
-                                add0[i1][k1] = k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            add0[i1][k1] = k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
                         }
                     }
                     // +kj~kj|j:16,k:8|jkj'k'
                     {
-                        const int j1 = tx;
-                        {
-                            const int k1 = ty;
-                            if (k1 < 8)
-                                add1[k1][j1] = k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            add1[k1][j1] = k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
                         }
                     }
                     __syncthreads();
@@ -120,35 +142,70 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add3(
             }
             __syncthreads();
             for (long long k = 0; k < in0_1; k += 8) {
-                // +ik~ik|i:16,k:8|iki'k'
-                __syncthreads();
-                {
-                    const int i1 = ty;
+                if (k + 8 <= in0_1) {
+                    // +ik~ik|i:16,k:8|iki'k'
+                    __syncthreads();
                     {
-                        const int k1 = tx;
-                        if (k1 < 8)
-                            add0[i1][k1] = i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            add0[i1][k1] = i1 < least(16, in0_0 - i) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                        }
                     }
-                }
-                // +kj~kj|j:16,k:8|jkj'k'
-                {
-                    const int j1 = tx;
+                    // +kj~kj|j:16,k:8|jkj'k'
                     {
-                        const int k1 = ty;
-                        if (k1 < 8)
-                            add1[k1][j1] = j1 < least(16, in1_1 - j) && k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            add1[k1][j1] = j1 < least(16, in1_1 - j) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                        }
                     }
-                }
-                __syncthreads();
-                #pragma unroll 1
-                for (int k1 = 0; k1 < least(8, in0_1 - k); k1++) {
-                    {
-                        const int i1 = ty;
+                    __syncthreads();
+                    #pragma unroll
+                    for (int k1 = 0; k1 < 8; k1++) {
                         {
-                            const int j1 = tx;
-                            // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                            float mul2 = add0[i1][k1] * add1[k1][j1];
-                            out0_sum += mul2;
+                            const int i1 = ty;
+                            {
+                                const int j1 = tx;
+                                // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
+                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                out0_sum += mul2;
+                            }
+                        }
+                    }
+                } else {
+                    // +ik~ik|i:16,k:8|iki'k'
+                    __syncthreads();
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            add0[i1][k1] = i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                        }
+                    }
+                    // +kj~kj|j:16,k:8|jkj'k'
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            add1[k1][j1] = k1 < least(8, in0_1 - k) && j1 < least(16, in1_1 - j) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                        }
+                    }
+                    __syncthreads();
+                    #pragma unroll 1
+                    for (int k1 = 0; k1 < least(8, in0_1 - k); k1++) {
+                        {
+                            const int i1 = ty;
+                            {
+                                const int j1 = tx;
+                                // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
+                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                out0_sum += mul2;
+                            }
                         }
                     }
                 }

@@ -9,6 +9,20 @@ __device__ __forceinline__ float exp_of(float x) { return expf(x); }
 // The larger of the two; one NaN is skipped.
 __device__ __forceinline__ float larger(float x, float y) { return fmaxf(x, y); }
 
+// Whether runs of 16 bytes begin here.
+__device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }
+
+__device__ __forceinline__ void read_4(float (&to)[4], const float *place)
+{
+    const float4 found = *reinterpret_cast<const float4 *>(place);
+    to[0] = found.x, to[1] = found.y, to[2] = found.z, to[3] = found.w;
+}
+
+__device__ __forceinline__ void write_4(float *place, const float (&from)[4])
+{
+    *reinterpret_cast<float4 *>(place) = make_float4(from[0], from[1], from[2], from[3]);
+}
+
 // The sum over the threads along x of 256 x 1, in each of them.
 __device__ __forceinline__ float add_across_x_of_256x1(float share, float *exchange)
 {
@@ -43,7 +57,7 @@ __device__ __forceinline__ float max_across_x_of_256x1(float share, float *excha
     return share;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_div4(
+extern "C" __global__ void __launch_bounds__(256, 3) ilang_div4(
     const float *__restrict__ in0,
     float *__restrict__ out0,
     float *__restrict__ sub1_pieces,
@@ -55,10 +69,11 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
     __shared__ float exchange[256];
     float *const sub1 = sub1_pieces + (long long)blockIdx.x * (1 * in0_1);
     float *const pow2 = pow2_pieces + (long long)blockIdx.x * (1 * in0_1);
+    const bool aligned_rows = in0_1 % 4 == 0 && aligned(in0) && aligned(sub1) && aligned(pow2) && aligned(out0);
     const long long tasks_i = in0_0;
     for (long long task = blockIdx.x; task < tasks_i; task += gridDim.x) {
         const long long i = task;
-        if (in0_0 - i >= 1) {
+        if (in0_0 - i >= 1 && aligned_rows) {
             // ij/i~ij|i:1|i01i'j
             // >ij~i|i:1|ii'j
             float max0[1];
@@ -66,10 +81,17 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             for (int i1 = 0; i1 < 1; i1++) {
                 max0[i1] = -INFINITY;
                 float max0_share = -INFINITY;
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        max0_share = larger(in0[(i + i1) * in0_1 + j], max0_share);
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (j_run < in0_1) {
+                        float in0_run[4];
+                        read_4(in0_run, in0 + (i + i1) * in0_1 + j_run);
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            max0_share = larger(in0_run[j_lane], max0_share);
+                        }
+                    }
                 }
                 max0_share = max_across_x_of_256x1(max0_share, exchange);
                 max0[i1] = larger(max0_share, max0[i1]);
@@ -77,19 +99,37 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             // ij-i~ij|i:1|i1i'j
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        sub1[i1 * in0_1 + j] = in0[(i + i1) * in0_1 + j] - max0[i1];
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (j_run < in0_1) {
+                        float in0_run[4];
+                        float sub1_run[4];
+                        read_4(in0_run, in0 + (i + i1) * in0_1 + j_run);
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            sub1_run[j_lane] = in0_run[j_lane] - max0[i1];
+                        }
+                        write_4(sub1 + i1 * in0_1 + j_run, sub1_run);
+                    }
                 }
             }
             // ^ij~ij|i:1|i0i'j
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        pow2[i1 * in0_1 + j] = exp_of(sub1[i1 * in0_1 + j]);
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (j_run < in0_1) {
+                        float sub1_run[4];
+                        float pow2_run[4];
+                        read_4(sub1_run, sub1 + i1 * in0_1 + j_run);
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            pow2_run[j_lane] = exp_of(sub1_run[j_lane]);
+                        }
+                        write_4(pow2 + i1 * in0_1 + j_run, pow2_run);
+                    }
                 }
             }
             // +ij~i|i:1|i0i'j
@@ -98,20 +138,36 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             for (int i1 = 0; i1 < 1; i1++) {
                 add3[i1] = 0.0f;
                 float add3_share = 0.0f;
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        add3_share += pow2[i1 * in0_1 + j];
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (j_run < in0_1) {
+                        float pow2_run[4];
+                        read_4(pow2_run, pow2 + i1 * in0_1 + j_run);
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            add3_share += pow2_run[j_lane];
+                        }
+                    }
                 }
                 add3_share = add_across_x_of_256x1(add3_share, exchange);
                 add3[i1] += add3_share;
             }
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] / add3[i1];
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (j_run < in0_1) {
+                        float pow2_run[4];
+                        float out0_run[4];
+                        read_4(pow2_run, pow2 + i1 * in0_1 + j_run);
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            out0_run[j_lane] = pow2_run[j_lane] / add3[i1];
+                        }
+                        write_4(out0 + (i + i1) * in0_1 + j_run, out0_run);
+                    }
                 }
             }
         } else {
@@ -122,10 +178,16 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             for (int i1 = 0; i1 < 1; i1++) {
                 max0[i1] = -INFINITY;
                 float max0_share = -INFINITY;
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (i1 < least(1, in0_0 - i) && j < in0_1)
-                        max0_share = larger(in0[(i + i1) * in0_1 + j], max0_share);
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (i1 < least(1, in0_0 - i)) {
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            if (j < in0_1)
+                                max0_share = larger(in0[(i + i1) * in0_1 + j], max0_share);
+                        }
+                    }
                 }
                 max0_share = max_across_x_of_256x1(max0_share, exchange);
                 if (i1 < least(1, in0_0 - i))
@@ -135,20 +197,28 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
                 if (i1 < least(1, in0_0 - i)) {
-                    for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                        const long long j = j_first + tx;
-                        if (j < in0_1)
-                            sub1[i1 * in0_1 + j] = in0[(i + i1) * in0_1 + j] - max0[i1];
+                    for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                        const long long j_run = j_first + tx * 4;
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            if (j < in0_1)
+                                sub1[i1 * in0_1 + j] = in0[(i + i1) * in0_1 + j] - max0[i1];
+                        }
                     }
                 }
             }
             // ^ij~ij|i:1|i0i'j
             #pragma unroll
             for (int i1 = 0; i1 < least(1, in0_0 - i); i1++) {
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (j < in0_1)
-                        pow2[i1 * in0_1 + j] = exp_of(sub1[i1 * in0_1 + j]);
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    #pragma unroll
+                    for (int j_lane = 0; j_lane < 4; j_lane++) {
+                        const long long j = j_run + j_lane;
+                        if (j < in0_1)
+                            pow2[i1 * in0_1 + j] = exp_of(sub1[i1 * in0_1 + j]);
+                    }
                 }
             }
             // +ij~i|i:1|i0i'j
@@ -157,10 +227,16 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             for (int i1 = 0; i1 < 1; i1++) {
                 add3[i1] = 0.0f;
                 float add3_share = 0.0f;
-                for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                    const long long j = j_first + tx;
-                    if (i1 < least(1, in0_0 - i) && j < in0_1)
-                        add3_share += pow2[i1 * in0_1 + j];
+                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                    const long long j_run = j_first + tx * 4;
+                    if (i1 < least(1, in0_0 - i)) {
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            if (j < in0_1)
+                                add3_share += pow2[i1 * in0_1 + j];
+                        }
+                    }
                 }
                 add3_share = add_across_x_of_256x1(add3_share, exchange);
                 if (i1 < least(1, in0_0 - i))
@@ -169,10 +245,14 @@ extern "C" __global__ void __launch_bounds__(256) ilang_div4(
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
                 if (i1 < least(1, in0_0 - i)) {
-                    for (long long j_first = 0; j_first < in0_1; j_first += 256) {
-                        const long long j = j_first + tx;
-                        if (j < in0_1)
-                            out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] / add3[i1];
+                    for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                        const long long j_run = j_first + tx * 4;
+                        #pragma unroll
+                        for (int j_lane = 0; j_lane < 4; j_lane++) {
+                            const long long j = j_run + j_lane;
+                            if (j < in0_1)
+                                out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] / add3[i1];
+                        }
                     }
                 }
             }

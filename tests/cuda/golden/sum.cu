@@ -4,6 +4,15 @@
 __device__ __forceinline__ long long least(long long x, long long y) { return x < y ? x : y; }
 __device__ __forceinline__ long long ceil_div(long long x, long long y) { return (x + y - 1) / y; }
 
+// Whether runs of 16 bytes begin here.
+__device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }
+
+__device__ __forceinline__ void read_4(float (&to)[4], const float *place)
+{
+    const float4 found = *reinterpret_cast<const float4 *>(place);
+    to[0] = found.x, to[1] = found.y, to[2] = found.z, to[3] = found.w;
+}
+
 // The sum over the threads along x of 256 x 1, in each of them.
 __device__ __forceinline__ float add_across_x_of_256x1(float share, float *exchange)
 {
@@ -21,23 +30,30 @@ __device__ __forceinline__ float add_across_x_of_256x1(float share, float *excha
     return share;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_add0_parts(
+extern "C" __global__ void __launch_bounds__(256, 3) ilang_add0_parts(
     const float *__restrict__ in0,
     float *__restrict__ out0_parts1,
     long long in0_0)
 {
     const int tx = threadIdx.x;
     __shared__ float exchange[256];
+    const bool aligned_rows = aligned(in0);
     const long long tasks_i_chunk = ceil_div(in0_0, 16384);
     for (long long task = blockIdx.x; task < tasks_i_chunk; task += gridDim.x) {
         const long long i_chunk = task * 16384;
-        if (in0_0 - i_chunk >= 16384) {
+        if (in0_0 - i_chunk >= 16384 && aligned_rows) {
             float out0_parts1_sum = 0.0f;
             float out0_parts1_sum_share = 0.0f;
             #pragma unroll 8
-            for (int i_trip = 0; i_trip < 64; i_trip++) {
-                const int i = i_trip * 256 + tx;
-                out0_parts1_sum_share += in0[i_chunk + i];
+            for (int i_trip = 0; i_trip < 16; i_trip++) {
+                const int i_run = (i_trip * 256 + tx) * 4;
+                float in0_run[4];
+                read_4(in0_run, in0 + i_chunk + i_run);
+                #pragma unroll
+                for (int i_lane = 0; i_lane < 4; i_lane++) {
+                    const int i = i_run + i_lane;
+                    out0_parts1_sum_share += in0_run[i_lane];
+                }
             }
             out0_parts1_sum_share = add_across_x_of_256x1(out0_parts1_sum_share, exchange);
             out0_parts1_sum += out0_parts1_sum_share;
@@ -47,10 +63,14 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add0_parts(
             float out0_parts1_sum = 0.0f;
             float out0_parts1_sum_share = 0.0f;
             #pragma unroll 8
-            for (int i_trip = 0; i_trip < 64; i_trip++) {
-                const int i = i_trip * 256 + tx;
-                if (i < least(16384, in0_0 - i_chunk))
-                    out0_parts1_sum_share += in0[i_chunk + i];
+            for (int i_trip = 0; i_trip < 16; i_trip++) {
+                const int i_run = (i_trip * 256 + tx) * 4;
+                #pragma unroll
+                for (int i_lane = 0; i_lane < 4; i_lane++) {
+                    const int i = i_run + i_lane;
+                    if (i < least(16384, in0_0 - i_chunk))
+                        out0_parts1_sum_share += in0[i_chunk + i];
+                }
             }
             out0_parts1_sum_share = add_across_x_of_256x1(out0_parts1_sum_share, exchange);
             out0_parts1_sum += out0_parts1_sum_share;
@@ -60,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256) ilang_add0_parts(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ilang_add0(
+extern "C" __global__ void __launch_bounds__(256, 3) ilang_add0(
     float *__restrict__ out0_parts1,
     float *__restrict__ out0,
     long long in0_0)
