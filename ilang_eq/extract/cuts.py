@@ -29,6 +29,8 @@ from ilang_eq.rewrites.space import (
     View,
 )
 
+Classes = Mapping[ClassId, EClass]
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -51,7 +53,7 @@ def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:
     """``space`` in pieces, producers first."""
     cuts: set[ClassId] = set()
     roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    while len(_computed(space, _cone(_own(space), roots, cuts))) > limit:
+    while len(_computed(space.classes, _cone(_own(space), roots, cuts))) > limit:
         cut = _best_cut(space, sizes, cuts, limit, frozenset(roots))
         if cut is None:
             break
@@ -67,12 +69,10 @@ def between_products(space: Space, sizes: Sequence[int]) -> list[Segment]:
 
 
 def _product_cuts(space: Space, sizes: Sequence[int]) -> set[ClassId]:
-    own = _own(space)
-
     def size(c: ClassId) -> int:
-        return math.prod(sizes[a] for a in own.classes[c].axes)
+        return math.prod(sizes[a] for a in space.classes[c].axes)
 
-    first = {c: eclass.nodes[0] for c, eclass in own.classes.items() if eclass.nodes}
+    first = {c: eclass.nodes[0] for c, eclass in space.classes.items() if eclass.nodes}
     read = max((size(c) for c, node in first.items() if isinstance(node, Read)), default=0)
     factors = {
         factor
@@ -81,7 +81,7 @@ def _product_cuts(space: Space, sizes: Sequence[int]) -> set[ClassId]:
         for factor in (product.operands if product.op == "mul" else ())
     }
     roots = {of for of, _ in space.outputs}
-    return {c for c in factors if is_computed(own.classes[c]) and c not in roots and size(c) <= read}
+    return {c for c in factors if isinstance(first.get(c), Apply | Reduce) and c not in roots and size(c) <= read}
 
 
 def _between(space: Space, sizes: Sequence[int], cuts: set[ClassId]) -> list[Segment]:
@@ -98,53 +98,53 @@ def _best_cut(
 
     Only the component's own expressions count, the first node of every class: others that look inside are dropped.
     """
-    space = _own(space)
+    own = _own(space)
     options = []
-    needed = _cone(space, roots, cuts)
-    for c in _computed(space, needed):
+    needed = _cone(own, roots, cuts)
+    for c in _computed(own, needed):
         if c in cuts or c in roots:
             continue
-        cone = _cone(space, [c], cuts)
-        inner = set(_computed(space, cone)) - {c}
+        cone = _cone(own, [c], cuts)
+        inner = set(_computed(own, cone)) - {c}
         outside = needed - cone
-        if not inner or len(inner) >= limit or any(inner & _operands_of(space, x) for x in outside):
+        if not inner or len(inner) >= limit or any(inner & _operands_of(own[x]) for x in outside):
             continue
-        options.append((math.prod(sizes[a] for a in space.classes[c].axes), -len(inner), c))
+        options.append((math.prod(sizes[a] for a in own[c].axes), -len(inner), c))
     return min(options)[2] if options else None
 
 
 def _without_bypass(space: Space, cut: ClassId) -> Space:
     """``space`` without the nodes that need what ``cut`` is made of, but not ``cut`` itself."""
-    own = _own(space)
     roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    above = _cone(own, roots, {cut})
-    inside = _cone(space, [cut], set())
+    above = _cone(_own(space), roots, {cut})
+    inside = _cone(space.classes, [cut], set())
     hidden = {c for c in inside if c not in above}
+    left = {c: set(range(len(eclass.nodes))) for c, eclass in space.classes.items()}
     while True:
-        lost = {
+        lost = [
             (c, n)
-            for c, eclass in space.classes.items()
+            for c, nodes in left.items()
             if c not in inside
-            for n, node in enumerate(eclass.nodes)
-            if hidden & set(operands(node))
-        }
+            for n in nodes
+            if not hidden.isdisjoint(operands(space.classes[c].nodes[n]))
+        ]
         if not lost:
-            return space
-        space = _restricted(space, lambda c, node, lost=lost: (c, node) not in lost)
-        hidden |= {c for c, eclass in space.classes.items() if not eclass.nodes}
+            return _restricted(space, lambda c, n: n in left[c])
+        for c, n in lost:
+            left[c].remove(n)
+        hidden |= {c for c, nodes in left.items() if not nodes}
 
 
 def without_copies(space: Space) -> Space:
     """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
-
     return _restricted(
         space, lambda c, n: n == 0 or not any(is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
     )
 
 
-def _own(space: Space) -> Space:
+def _own(space: Space) -> Classes:
     """Only what the component itself says: the first node of every class."""
-    return _restricted(space, lambda _, node: node == 0)
+    return {c: EClass(eclass.axes, eclass.nodes[:1]) for c, eclass in space.classes.items()}
 
 
 def _own_and_copies(space: Space) -> Space:
@@ -161,6 +161,8 @@ def _own_and_copies(space: Space) -> Space:
 def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
     """``space`` with only the nodes to keep, and what they need."""
     kept = {c: [n for n in range(len(eclass.nodes)) if keep(c, n)] for c, eclass in space.classes.items()}
+    if all(len(kept[c]) == len(eclass.nodes) for c, eclass in space.classes.items()):
+        return space
     classes = {c: EClass(e.axes, tuple(e.nodes[n] for n in kept[c])) for c, e in space.classes.items()}
     number = {Variant(c, old): Variant(c, new) for c, found in kept.items() for new, old in enumerate(found)}
     return replace(
@@ -168,7 +170,9 @@ def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
         classes=classes,
         nests={number[v]: nests for v, nests in space.nests.items() if v in number},
         stagings=tuple(
-            replace(s, consumer=number[s.consumer], producer=number[s.producer])
+            s
+            if (number[s.consumer], number[s.producer]) == (s.consumer, s.producer)
+            else replace(s, consumer=number[s.consumer], producer=number[s.producer])
             for s in space.stagings
             if s.consumer in number and s.producer in number
         ),
@@ -176,7 +180,7 @@ def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
     )
 
 
-def _cone(space: Space, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[ClassId]:
+def _cone(classes: Classes, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[ClassId]:
     """What ``roots`` depend on; a cut is included, what lies below it is not."""
     found: set[ClassId] = set()
     stack = list(roots)
@@ -186,16 +190,16 @@ def _cone(space: Space, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[Cla
         if c not in found:
             found.add(c)
             if c not in cuts or c in start:
-                stack.extend(_operands_of(space, c))
+                stack.extend(_operands_of(classes[c]))
     return found
 
 
-def _computed(space: Space, classes: Iterable[ClassId]) -> list[ClassId]:
-    return [c for c in sorted(classes) if is_computed(space.classes[c])]
+def _computed(classes: Classes, among: Iterable[ClassId]) -> list[ClassId]:
+    return [c for c in sorted(among) if is_computed(classes[c])]
 
 
-def _operands_of(space: Space, c: ClassId) -> set[ClassId]:
-    return {operand for node in space.classes[c].nodes for operand in operands(node)}
+def _operands_of(eclass: EClass) -> set[ClassId]:
+    return {operand for node in eclass.nodes for operand in operands(node)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,7 @@ class _Numbers:
 def _segment(
     space: Space, sizes: Sequence[int], roots: Sequence[ClassId], cuts: set[ClassId], result: ClassId | None
 ) -> Segment:
-    inside = sorted(_cone(space, roots, cuts))
+    inside = sorted(_cone(space.classes, roots, cuts))
     used = sorted({n.input for c in inside for n in space.classes[c].nodes if isinstance(n, Read) and c not in cuts})
     used += sorted({of.index for of, _ in space.outputs if isinstance(of, Input) and result is None} - set(used))
     axes = sorted({a for c in inside for a in _all_axes(space.classes[c])})
@@ -244,7 +248,7 @@ def _segment(
             for v, nests in space.nests.items()
             if v.of in kept
         },
-        tuple(_staging(s, number) for s in space.stagings if {s.consumer.of, s.producer.of} <= kept),
+        tuple(_staging(s, number) for s in space.stagings if s.consumer.of in kept and s.producer.of in kept),
         tuple(
             replace(r, accumulator=number.variant(r.accumulator), statistic=number.classes[r.statistic])
             for r in space.repairs
@@ -289,10 +293,12 @@ def _node(node: ENode, number: _Numbers) -> ENode:
 
 
 def _staging(staging: Staging, number: _Numbers) -> Staging:
-    return replace(
-        staging,
-        consumer=number.variant(staging.consumer),
-        nest=number.along(staging.nest),
-        producer=number.variant(staging.producer),
-        producer_nest=number.along(staging.producer_nest),
+    return Staging(
+        number.variant(staging.consumer),
+        number.along(staging.nest),
+        staging.operand,
+        staging.site,
+        staging.inline,
+        number.variant(staging.producer),
+        number.along(staging.producer_nest),
     )
