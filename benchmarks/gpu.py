@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from benchmarks.gpu_cases import CASES, Case, chosen
 from benchmarks.gpu_peers import peers
 from benchmarks.gpu_report import table, write
 from benchmarks.gpu_rig import Rig, rig
-from ilang_eq.batch.many import optimize_many
+from ilang_eq import optimize
 from ilang_eq.cuda.build import compiled
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.extract.gpu_machine import chosen_gpu
@@ -39,10 +40,11 @@ from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.optimized import Optimized
 from ilang_eq.work import work_of
 
 RESULTS = Path(__file__).parent / "results"
-SEARCH_S = 60.0
+SEARCH_S = 100.0
 CASE_S = 60.0
 TIMING_S = 3.0
 PEER_S = 25.0
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--schedules", type=Path, default=RESULTS / "gpu_schedules", help="a folder of 𝚒 text")
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu.json", help="what was measured")
     parser.add_argument("--minutes", type=float, default=6.0, help="for everything")
+    parser.add_argument("--search", type=float, default=SEARCH_S, metavar="S", help="seconds for a schedule")
     parser.add_argument("--dry-run", action="store_true", help="schedules and compilation only; needs no device")
     parser.add_argument("--rehearse", action="store_true", help="on the processor, at tiny sizes")
     parser.add_argument("--arch", type=int, default=90, help="the architecture to compile for in a dry run")
@@ -70,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (case,) = (case for case in CASES if case.name == options.one)
         return _one(case, options.schedules, rig(device), options.output)
     cases = chosen(options.only)
-    find_schedules(cases, options.schedules)
+    find_schedules(cases, options.schedules, options.search)
     if options.dry_run:
         for case in cases:
             print("\n".join([case.name, *dry(scheduled(case, options.schedules), case, options.arch)]), flush=True)
@@ -78,17 +81,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _all(cases, options.schedules, options.output, device, time.monotonic() + 60 * options.minutes)
 
 
-def find_schedules(cases: Sequence[Case], folder: Path) -> None:
-    """Search for the schedules that ``folder`` has not got, and put them there."""
-    missing = [case for case in cases if not (folder / f"{case.slug}.i").exists()]
-    if not missing:
-        return
-    tasks = [(read_component(case.text), case.shapes) for case in missing]
-    found = optimize_many(tasks, target="cuda", budget_s=SEARCH_S, database=False, progress=lambda _: None)
+def find_schedules(cases: Sequence[Case], folder: Path, seconds: float) -> None:
+    """Search for the schedules that ``folder`` has not got, and put each there as it is found."""
     folder.mkdir(parents=True, exist_ok=True)
-    for case, best in zip(missing, found.best, strict=True):
-        text = case.text if best is None else str(best)
-        write(folder / f"{case.slug}.i", text + "\n")
+    missing = [case for case in cases if not (folder / f"{case.slug}.i").exists()]
+
+    def search(case: Case) -> Optimized:
+        component = read_component(case.text)
+        return optimize(component, case.shapes, target="cuda", budget_s=seconds, database=False)
+
+    # each search is a process of its own, which a thread waits for
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        searches = {pool.submit(search, case): case for case in missing}
+        for done in as_completed(searches):
+            case, best = searches[done], done.result()
+            write(folder / f"{case.slug}.i", f"{best}\n")
+            spent = best.report.seconds["total"]
+            print(f"{case.name}: searched for {spent:.0f} s, stopped: {best.report.stop_reason}", flush=True)
 
 
 def scheduled(case: Case, folder: Path) -> Component:

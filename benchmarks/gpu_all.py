@@ -5,8 +5,9 @@
 
 Each step is a process with a limit of its own, so that none takes the others' time or brings them down. Results are
 written as they come, under ``--folder``: ``gpu_all.json`` says how each step went, ``NAME.log`` what it printed,
-``gpu.toml`` describes the device for the cost model, and ``gpu.json`` has the figures. Needs NVRTC, CuPy and pytest; torch for the figures; ``compute-sanitizer`` where it is
-installed. Schedules are searched for first, unless ``--schedules`` has them: that needs no device.
+``gpu.toml`` describes the device for the cost model, and ``gpu.json`` has the figures. Needs NVRTC, CuPy and pytest;
+torch for the figures; ``compute-sanitizer`` where it is installed. Schedules are searched for first, unless
+``--schedules`` has them: that needs no device.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Layout:
     Args:
         bytes: its size.
         workspaces: offsets of the buffers that launches hand on, in the order of their names.
-        scratch: offsets of each step's own memory. Steps follow each other, so they share it.
+        scratch: offsets of each step's own memory.
     """
 
     bytes: int
@@ -63,24 +63,48 @@ def workspaces(module: Module, shapes: Shapes) -> dict[str, int]:
 
 
 def layout(handed_on: dict[str, int], launches: tuple[Step, ...]) -> Layout:
-    """Places for the workspaces of so many floats, and behind them for the scratch memory of ``launches``."""
-    offsets, shared = _in_a_row(0, tuple(handed_on.values()))
-    scratch: list[tuple[int, ...]] = []
-    end = shared
-    for step in launches:
-        places, behind = _in_a_row(shared, step.scratch)
-        scratch.append(places)
-        end = max(end, behind)
-    return Layout(end, dict(zip(handed_on, offsets, strict=True)), tuple(scratch))
+    """Places for the workspaces of so many floats, and for the scratch memory of ``launches``.
+
+    What is not needed at the same time may lie in the same place: the largest are placed first, each as far to the
+    front as those allow that it meets.
+    """
+    scratch = [(n, k) for n, step in enumerate(launches) for k in range(len(step.scratch))]
+    wanted = [_Wanted(count, *_life(name, launches)) for name, count in handed_on.items()]
+    wanted += [_Wanted(launches[n].scratch[k], n, n) for n, k in scratch]
+    offsets: dict[int, int] = {}
+    for one in sorted(range(len(wanted)), key=lambda number: -wanted[number].floats):
+        offsets[one] = 0
+        for other in sorted((o for o in offsets if o != one and wanted[o].meets(wanted[one])), key=offsets.__getitem__):
+            if offsets[one] + wanted[one].bytes > offsets[other]:
+                offsets[one] = max(offsets[one], offsets[other] + wanted[other].bytes)
+    places = iter(offsets[number] for number in range(len(wanted)))
+    workspaces = {name: next(places) for name in handed_on}
+    own = tuple(tuple(next(places) for _ in step.scratch) for step in launches)
+    return Layout(max((offsets[n] + wanted[n].bytes for n in offsets), default=0), workspaces, own)
 
 
-def _in_a_row(start: int, floats: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """Offsets of buffers one after the other from ``start`` on, and where the last one ends."""
-    offsets: list[int] = []
-    for count in floats:
-        offsets.append(start)
-        start += -(-_FLOAT * count // _ALIGNED) * _ALIGNED
-    return tuple(offsets), start
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A buffer of so many floats, needed from one launch to another."""
+
+    floats: int
+    first: int
+    last: int
+
+    @property
+    def bytes(self) -> int:
+        """Its size, so that the next begins where buffers may."""
+        return -(-_FLOAT * self.floats // _ALIGNED) * _ALIGNED
+
+    def meets(self, other: _Wanted) -> bool:
+        """Whether there is a launch that needs both."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def _life(name: str, launches: tuple[Step, ...]) -> tuple[int, int]:
+    """The first and the last launch that touches the buffer ``name``; the first one for a buffer that none does."""
+    touching = [n for n, step in enumerate(launches) if name in step.entry.pointers]
+    return (touching[0], touching[-1]) if touching else (0, 0)
 
 
 def _trips(loop: For, shapes: Shapes) -> int:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ilang_eq import Component, i
 from ilang_eq.cuda.emit import bound, emit
 from ilang_eq.cuda.math import NAMES
 from ilang_eq.cuda.nodes import Combine, Copy, Node, Sweep
-from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, steps, workspaces
+from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, Step, layout, steps, workspaces
 from ilang_eq.lower.ir import Apply, Constant, Load
 from ilang_eq.lower.scalar import spell
 from tests.c import programs
@@ -99,6 +104,46 @@ def test_loops_without_a_schedule_are_cut_up_for_the_threads() -> None:
 def test_launches_hand_on_what_outlives_them() -> None:
     module = emit(programs.two_kernels())
     assert workspaces(module, ((9, 40), ())) == {"mul0_all": 360}
+
+
+@given(st.integers(0, 10**6))
+def test_buffers_share_memory_only_if_no_launch_needs_both(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"b{n}" for n in range(rng.integers(1, 6))]
+    entry, *_ = emit(program(NAMED["pointwise"])).entries
+    launches = tuple(
+        Step(
+            replace(entry, pointers=tuple(name for name in names if rng.random() < 0.5)),
+            1,
+            tuple(int(n) for n in rng.integers(1, 500, rng.integers(0, 3))),
+            (),
+        )
+        for _ in range(rng.integers(1, 6))
+    )
+    floats = {name: int(rng.integers(0, 1000)) for name in names}
+    found = layout(floats, launches)
+    spans: list[tuple[int, int, set[int]]] = []
+    for name, count in floats.items():
+        needed = [n for n, step in enumerate(launches) if name in step.entry.pointers]
+        spans.append((found.workspaces[name], 4 * count, set(range(needed[0], needed[-1] + 1)) if needed else set()))
+    for n, step in enumerate(launches):
+        spans += [(at, 4 * count, {n}) for at, count in zip(found.scratch[n], step.scratch, strict=True)]
+    for k, (start, size, needed) in enumerate(spans):
+        assert start % 256 == 0
+        assert start + size <= found.bytes
+        for other, other_size, others in spans[:k]:
+            apart = start + size <= other or other + other_size <= start
+            assert apart or not needed & others
+
+
+def test_memory_of_what_is_done_is_used_again() -> None:
+    """Attention without a schedule: the products of the first sums are gone before those of the second are made."""
+    unscheduled = i("ik*jk~ijk") >> i("+ijk~ij") >> i("^ij~ij") >> i("ij*jk~ikj") >> i("+ikj~ik")
+    module = emit(program(unscheduled))
+    shapes = ((64, 16), (64, 16), (64, 16))
+    launches, floats = steps(module, shapes), workspaces(module, shapes)
+    assert sum(count >= 64 * 64 * 16 for count in floats.values()) == 2
+    assert layout(floats, launches).bytes < 4 * 1.2 * 64 * 64 * 16
 
 
 def test_nothing_to_do_is_not_launched() -> None:
