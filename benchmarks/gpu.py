@@ -45,7 +45,7 @@ from ilang_eq.work import work_of
 
 RESULTS = Path(__file__).parent / "results"
 SEARCH_S = 100.0
-CASE_S = 60.0
+CASE_S = 90.0
 TIMING_S = 3.0
 PEER_S = 25.0
 """What a contender may take to compile and run for the first time."""

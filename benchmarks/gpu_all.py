@@ -53,7 +53,7 @@ class Outcome:
 
 def steps(schedules: Path, folder: Path, python: str = sys.executable) -> tuple[Step, ...]:
     """What there is to do, in order; the figures get what is left of the time."""
-    module, pytest = (python, "-m"), (python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
+    module, pytest = (python, "-m"), (python, "-m", "pytest", "-q", "-rs")
     gpu = (*module, "benchmarks.gpu", "--schedules", str(schedules))
     device = (*pytest, "-m", "gpu", _TESTS)
     found = [
