@@ -13,6 +13,7 @@ from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.rewrites import default, rule_set
 
 
 def prepare(
@@ -21,7 +22,8 @@ def prepare(
     """Search (without measuring anything) unless ``schedule`` is given, compile, and prepare the weights."""
     predicted = None
     if schedule is None:
-        best = optimize(read_component(workload.text), workload.shapes, threads=threads, database=False)
+        rules = sum(map(rule_set, workload.rules), start=default)
+        best = optimize(read_component(workload.text), workload.shapes, threads=threads, rules=rules, database=False)
         schedule, predicted = str(best), best.cost
     kernel = CKernel(lower(wire(read_component(schedule))), threads)
     pairs = list(zip(kernel.program.inputs, arrays, workload.inputs, strict=True))

@@ -13,7 +13,7 @@ from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.wiring import wire
 from ilang_eq.optimized import Optimized
 from ilang_eq.optimizer import NEXT_TO_SAME
-from ilang_eq.rewrites import default
+from ilang_eq.rewrites import default, rule_set
 
 SCORES = i("ik*jk~ijk") >> i("+ijk~ij")
 SOFTMAX = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
@@ -148,6 +148,18 @@ def test_products_with_a_vector_go_right_to_left() -> None:
     best = optimize(chain, shapes, threads=1)
     assert max((int(np.prod(dims)) for dims in best.plan(shapes).buffers), default=0) <= 512
     agrees(best, chain, (5, 7), (7, 6), (6, 4), (4, 3), (3,))
+
+
+def test_squared_distances_become_a_product_where_that_risk_is_taken() -> None:
+    distances = i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij")
+    component = distances >> i("-ij~ij") >> i("^ij~ij") >> i("ij*j~ij") >> i("+ij~i")
+    shapes = [(4096, 64), (4096, 64), (4096,)]
+    risky = optimize(component, shapes, threads=1, rules=default + rule_set("expand-square"))
+    careful = optimize(component, shapes, threads=1)
+    assert not any("-" in str(node.expr) and len(node.expr.output) == 3 for node in wire(risky.component).nodes)
+    assert risky.cost < 0.8 * careful.cost
+    assert all(dims.count(4096) < 2 for dims in risky.plan(shapes).buffers), "no matrix is stored"
+    agrees(risky, component, (9, 5), (21, 5), (21,))
 
 
 def test_softmax_of_long_rows_is_one_online_pass_and_a_write() -> None:

@@ -305,6 +305,17 @@ RISKY = (
     ),
     _rule(
         "risky",
+        "expand-square",
+        "Σ_J (x - y)·(x - y) → (Σ_J x·x + Σ_J y·y) - 2·Σ_J x·y, both with all of J: digits cancel where x ≈ y",
+        """
+        (rule ((= t (Red "add" j (Bin "mul" d d))) (= d (Bin "sub" x y)) (= a (axes x)) (= (set-diff j a) (set-empty))
+               (= b (axes y)) (= (set-diff j b) (set-empty)))
+              ((union t (Bin "sub" (Bin "add" (Red "add" j (Bin "mul" x x)) (Red "add" j (Bin "mul" y y)))
+                                   (Bin "mul" (Num 2.0) (Red "add" j (Bin "mul" x y)))))))
+        """,
+    ),
+    _rule(
+        "risky",
         "exp-of-sum",
         "e^(x + y) → e^x·e^y, e^(x - y) → e^x/e^y: a factor may overflow",
         """

@@ -68,6 +68,10 @@ TRIGGERS: dict[str, list[Component]] = {
     "multiply-by-reciprocal": [i("/i~i") >> i("i*ij~ij"), i("1/i~i") >> i("i*ij~ij")],
     "square": [i("ij^2~ij")],
     "distribute-sum": [i("ij+ij~ij") >> i("+ij~i"), i("ij-ji~ij") >> i("+ij~j")],
+    "expand-square": [
+        i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij"),
+        i("ij-j~ij") >> (I & I) >> i("ij*ij~ij") >> i("+ij~i"),
+    ],
     "exp-of-sum": [i("ij+i~ij") >> i("^ij~ij"), i("ij-i~ij") >> i("^ij~ij")],
     "exp-of-log": [i("-i~i") >> i("$i~i") >> i("^i~i"), i("-i~i") >> i("^i~i") >> i("$i~i")],
     "cancel": [(i("i*ij~ij") & I) >> i("ij/i~ij")],
