@@ -1,10 +1,11 @@
 """Whole models, traced and run by our kernels, against PyTorch eager and torch.compile (inductor), on the CPU.
 
-    python benchmarks/models.py [--threads N] [--rounds N] [--cpu-time] [--small] [--json FILE] [name ...]
+    python benchmarks/models.py [--threads N] [--rounds N] [--small] [--caches FOLDER] [--json FILE] [name ...]
 
-Every contestant runs in a process of its own, with the same weights; ours twice: with an empty database and an empty
-cache of kernels ("cold"), then again with what that left ("cached"). Times of a call are medians with quartiles;
-"ready" is the time from the model to the end of its first call. Errors are relative to the largest value of eager's.
+Every contestant has a process of its own, with the same weights and inputs; they are asked for a call in turn, in a new
+order each round, and outputs are compared with eager's, relative to the largest value. Before that, ours is optimised
+in a process that finds no results and no kernels ("cold": search and compiler), then again in the one that is timed
+("cached"). With a folder of a former run in ``--caches`` nothing is cold, and the figures of that run are repeated.
 """
 
 from __future__ import annotations
@@ -12,108 +13,164 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.arena import environment
 
 CONTESTANTS = ("eager", "compile", "ours")
 NAMES = ("gpt2", "bert", "llama", "vit", "mixer", "kernel regression")
 WARM_CALLS = 3
 
 
-def contest(name: str, contestant: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One contestant on one model, in this process."""
+def contest(name: str, contestant: str, threads: int, small: bool) -> None:
+    """One contestant on one model, in this process: a line about itself, then a time in ms for every line read."""
     import torch
 
     from benchmarks.model_zoo import FULL, SMALL, build
 
-    threads = options.threads
-    clock = time.process_time if options.cpu_time else time.perf_counter
     torch.set_num_threads(threads)
-    model, inputs = build(name, SMALL if options.small else FULL)
-    found: dict[str, Any] = {}
+    model, inputs = build(name, SMALL if small else FULL)
     with torch.no_grad():
         right = model(*inputs)
+        run, found = prepared(model, inputs, contestant, threads)
         started = time.perf_counter()
-        run: Callable[..., Any] = model
-        if contestant == "compile":
-            run = torch.compile(model)
-        elif contestant == "ours":
-            from ilang_eq import trace
-
-            run = traced = trace(model, inputs, threads=threads)
-            found["trace_s"] = time.perf_counter() - started
-            traced.optimize()
-            found["optimise_s"] = time.perf_counter() - started - found["trace_s"]
-            found |= {"coverage": traced.coverage.fraction, "regions": len(traced.regions)}
-            found["problems"] = len(traced.problems)
         result = run(*inputs)
-        found["ready_s"] = time.perf_counter() - started
+        found["first_call_s"] = time.perf_counter() - started
         found["error"] = float((result - right).abs().max() / right.abs().max())
         for _ in range(WARM_CALLS):
             run(*inputs)
-        spent = []
-        for _ in range(options.rounds):
-            started = clock()
+        print(json.dumps(found), flush=True)
+        for _ in sys.stdin:
+            started = time.perf_counter()
             run(*inputs)
-            spent.append(1e3 * (clock() - started))
-    found["ms"] = statistics.quantiles(spent, n=4)
-    return found
+            print(1e3 * (time.perf_counter() - started), flush=True)
 
 
-def apart(name: str, contestant: str, options: argparse.Namespace, environment: dict[str, str]) -> dict[str, Any]:
-    """``contest`` in a process of its own."""
-    command = [sys.executable, __file__, name, "--contestant", contestant]
-    command += ["--threads", str(options.threads), "--rounds", str(options.rounds), *["--small"] * options.small]
-    command += ["--cpu-time"] * options.cpu_time
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["died"]
-        return {"failed": last[0]}
-    return json.loads(done.stdout.splitlines()[-1])
+def prepared(model: Any, inputs: Any, contestant: str, threads: int) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """What a contestant makes of a model before its first call, and what there is to say of it."""
+    if contestant == "eager":
+        return model, {}
+    if contestant == "compile":
+        import torch
+
+        return torch.compile(model), {}
+    from ilang_eq import trace
+
+    started = time.perf_counter()
+    traced = trace(model, inputs, threads=threads)
+    exported = time.perf_counter()
+    traced.optimize()
+    found = {"export_s": exported - started, "optimise_s": time.perf_counter() - exported}
+    found |= {"coverage": traced.coverage.fraction, "regions": len(traced.regions)}
+    return traced, {**found, "problems": len(traced.problems)}
 
 
-def row(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """All contestants on one model."""
-    with tempfile.TemporaryDirectory() as folder:
-        fresh = {
-            "ILANG_EQ_DATABASE": f"{folder}/results.db",
-            "ILANG_EQ_CACHE": f"{folder}/kernels",
-            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-        }
-        Path(fresh["ILANG_EQ_CACHE"]).mkdir()
-        found = {contestant: apart(name, contestant, options, fresh) for contestant in CONTESTANTS}
-        found["cached"] = apart(name, "ours", options, fresh)
-    return {"model": name, **found}
+class Process:
+    """A contestant's process, started and ready; ``found`` is what it says of itself, or why it failed."""
 
-
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    titles = "model", "eager ms", "compile ms", "ours ms", "ours ÷ compile", "error", "coverage"
-    titles += "ready cold, cached s", "compile ready s"
-    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
-    ratios = []
-    for found in rows:
-        eager, inductor, cold, ours = (found[c] for c in (*CONTESTANTS, "cached"))
-        failed = [str(found[c]["failed"]) for c in found if c != "model" and "failed" in found[c]]
-        if failed:
-            lines.append(f"| {found['model']} | failed: {failed[0]} |")
-            continue
-        ratios.append(inductor["ms"][1] / ours["ms"][1])
-        cells = [found["model"], *(_quartiles(c["ms"]) for c in (eager, inductor, ours)), f"{1 / ratios[-1]:.2f}"]
-        cells += [f"{ours['error']:.0e}", f"{ours['coverage']:.2%}", f"{cold['ready_s']:.1f}, {ours['ready_s']:.1f}"]
-        lines.append("| " + " | ".join([*cells, f"{inductor['ready_s']:.1f}"]) + " |")
-    if ratios:
-        lines.append(
-            f"\ntorch.compile's time ÷ ours, geometric mean: {math.exp(statistics.fmean(map(math.log, ratios))):.2f}"
+    def __init__(self, name: str, contestant: str, options: argparse.Namespace, caches: Mapping[str, str]) -> None:
+        command = [sys.executable, __file__, name, "--contestant", contestant, "--threads", str(options.threads)]
+        self._process = subprocess.Popen(
+            [*command, *["--small"] * options.small],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment(options.threads), **caches},
         )
+        line = self._line()
+        self.found: dict[str, Any] = json.loads(line) if line else {"failed": self._stop()}
+
+    def call(self) -> float:
+        """Milliseconds of one call."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._line())
+
+    def end(self) -> None:
+        """Let it go."""
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def _stop(self) -> str:
+        told = self._process.communicate()[1].strip().splitlines()
+        return told[-1] if told else "died"
+
+
+def row(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """All contestants on one model."""
+    place = folder / f"{name.replace(' ', '_')}.t{options.threads}"
+    caches = {"ILANG_EQ_DATABASE": f"{place}/results.db", "ILANG_EQ_CACHE": f"{place}/kernels"}
+    caches |= {"TORCHINDUCTOR_CACHE_DIR": f"{place}/inductor"}
+    cold = place / "cold.json"
+    if not cold.exists():
+        Path(caches["ILANG_EQ_CACHE"]).mkdir(parents=True, exist_ok=True)
+        process = Process(name, "ours", options, caches)
+        process.end()
+        if "failed" in process.found:
+            return {"model": name, "failed": process.found["failed"]}
+        cold.write_text(json.dumps(process.found))
+    found = {"model": name, "cold": json.loads(cold.read_text())}
+    return found if options.cold else found | raced(name, options, caches)
+
+
+def raced(name: str, options: argparse.Namespace, caches: Mapping[str, str]) -> dict[str, Any]:
+    """The contestants' figures, timed in turn."""
+    processes = {contestant: Process(name, contestant, options, caches) for contestant in CONTESTANTS}
+    failed = [process.found["failed"] for process in processes.values() if "failed" in process.found]
+    samples: dict[str, list[float]] = {contestant: [] for contestant in CONTESTANTS}
+    order = random.Random(0)
+    for _ in range(0 if failed else options.rounds):
+        for contestant in order.sample(CONTESTANTS, len(CONTESTANTS)):
+            samples[contestant].append(processes[contestant].call())
+    for process in processes.values():
+        process.end()
+    if failed:
+        return {"failed": failed[0]}
+    return {c: {**processes[c].found, "ms": statistics.quantiles(samples[c], n=4)} for c in CONTESTANTS}
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What was measured, a line a model, and the geometric mean."""
+    titles = (
+        "model",
+        "eager ms",
+        "torch.compile ms",
+        "ours ms",
+        "torch.compile ÷ ours",
+        "error",
+        "operations in kernels",
+    )
+    titles += ("export s", "optimise s: cold, cached", "torch.compile, first call s")
+    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    ratios: list[float] = []
+    for found in rows:
+        if "failed" in found or "ours" not in found:
+            lines.append(f"| {found['model']} | {found.get('failed', 'not timed')} |")
+            continue
+        eager, inductor, ours = (found[c] for c in CONTESTANTS)
+        ratios.append(inductor["ms"][1] / ours["ms"][1])
+        cells = [found["model"], *(_quartiles(c["ms"]) for c in (eager, inductor, ours)), f"{ratios[-1]:.2f}"]
+        cells += [f"{ours['error']:.0e}", f"{ours['coverage']:.2%}", f"{ours['export_s']:.1f}"]
+        cells += [f"{found['cold']['optimise_s']:.1f}, {ours['optimise_s']:.1f}", f"{inductor['first_call_s']:.1f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        lines.append(f"\ntorch.compile's time ÷ ours, geometric mean: {mean:.2f}")
     return "\n".join(lines)
 
 
@@ -126,18 +183,29 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--cpu-time", action="store_true", help="processor time of calls: where others use the machine")
     parser.add_argument("--small", action="store_true", help="two layers of width 32, to see that all works")
-    parser.add_argument("--json", type=Path, help="where to write every figure")
+    parser.add_argument("--caches", type=Path, help="a folder for results and kernels, kept; else one that is not")
+    parser.add_argument("--cold", action="store_true", help="fill the caches, and time no calls")
+    parser.add_argument("--json", type=Path, help="where to write every figure; rows of other models there are kept")
     parser.add_argument("--contestant", choices=CONTESTANTS, help="run this one alone, in this process")
     options = parser.parse_args()
     if options.contestant:
-        print(json.dumps(contest(options.names[0], options.contestant, options)))
+        contest(options.names[0], options.contestant, options.threads, options.small)
         return
-    rows = [row(name, options) for name in options.names or NAMES]
-    print(table(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row(name, options, options.caches or Path(folder)) for name in options.names or NAMES]
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        rows = _merged(options.json, rows)
+    print(table(rows))
+
+
+def _merged(path: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``rows`` and those of other models in the file, which has all of them afterwards."""
+    known = json.loads(path.read_text()) if path.exists() else []
+    found = {each["model"]: each for each in (*known, *rows)}
+    merged = [found[name] for name in NAMES if name in found]
+    path.write_text(json.dumps(merged, indent=1) + "\n")
+    return merged
 
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ def _built(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
 
 
 def problem(region: Region, sizes: Mapping[str, int]) -> Problem:
-    """What is to be optimised for a region when its symbols have these sizes."""
+    """What is to be optimised for a region when its symbols have these sizes; where there is nothing, as if for one."""
     shapes = region.shapes({symbol: bucket(size) for symbol, size in sizes.items()})
-    return Problem(region.component, shapes, region.constants)
+    some = tuple(tuple(max(n, 1) for n in shape) for shape in shapes)
+    return Problem(region.component, some, region.constants)
