@@ -20,8 +20,8 @@ Shapes: TypeAlias = Sequence[Sequence[int]]
 class HasTasks(Protocol):
     """Anything that lists what it is made of, such as a traced model."""
 
-    def tasks(self) -> Iterable[tuple[Component, Shapes, float]]:
-        """(component, shapes of its inputs, how often it runs)."""
+    def tasks(self) -> Iterable[Task]:
+        """What there is to optimise."""
         ...
 
 
@@ -66,8 +66,8 @@ def _tasks(source: Source, name: str) -> Iterator[Task]:
         case (Component() as component, shapes, int() | float() as weight):
             yield _task(component, shapes, weight, name)
         case HasTasks():
-            for number, (component, shapes, weight) in enumerate(source.tasks()):
-                yield _task(component, shapes, weight, f"{name}, region {number}")
+            for number, task in enumerate(source.tasks()):
+                yield replace(task, name=task.name or f"{name}, region {number}")
         case _:
             raise OptionError(
                 f"{name} is a {type(source).__name__}",

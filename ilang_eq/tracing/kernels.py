@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ilang_eq.backends import Kernel
+from ilang_eq.batch.tasks import Task
 from ilang_eq.errors import TraceError
 from ilang_eq.lang.component import Component
 from ilang_eq.optimized import Optimized
@@ -27,6 +28,10 @@ class Problem:
     component: Component
     shapes: tuple[tuple[int, ...], ...]
     constants: tuple[int, ...] = ()
+
+    def task(self, count: int = 1) -> Task:
+        """The same for ``optimize_many``, as it is needed ``count`` times."""
+        return Task(self.component, self.shapes, float(count), constants=tuple(f"in{k}" for k in self.constants))
 
 
 def bucket(size: int) -> int:
@@ -82,7 +87,7 @@ def _built(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
                 for source in [s for n in progress.tasks for s in kernel.sources(problems[n].constants)]:
                     build(source)
 
-        batch = optimize_many([(each.component, each.shapes) for each in problems], threads=threads, progress=ended)
+        batch = optimize_many([each.task() for each in problems], threads=threads, progress=ended)
         for failed in batch.failed:
             raise TraceError(f"no kernel for {problems[failed.tasks[0]].component}: {failed.error}")
     return [best for best in batch.best if best is not None]

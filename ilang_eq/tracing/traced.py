@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from ilang_eq.batch.tasks import Task
 from ilang_eq.errors import TraceError
-from ilang_eq.lang.component import Component
 from ilang_eq.tracing.capture import Captured
 from ilang_eq.tracing.coverage import Coverage, coverage
 from ilang_eq.tracing.inputs import check_inputs, flattened
@@ -60,9 +60,9 @@ class Traced:
         """What there is to optimise at the example's shapes, and how many regions it is."""
         return Counter(problem(region, self.runner.program.sizes) for region in self.runner.regions)
 
-    def tasks(self) -> Iterable[tuple[Component, tuple[tuple[int, ...], ...], float]]:
+    def tasks(self) -> Iterable[Task]:
         """The same as ``optimize_many`` takes it."""
-        return [(each.component, each.shapes, float(count)) for each, count in self.problems.items()]
+        return [each.task(count) for each, count in self.problems.items()]
 
     def optimize(self) -> Traced:
         """Find and build all kernels for the example's shapes now, rather than at the first call. Returns itself."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ilang_eq import Component, ILangError, i
+from ilang_eq import ILangError, i
 from ilang_eq.batch.tasks import Task, collected, read_tasks
 from ilang_eq.errors import OptionError, ParseError, ShapeError
 
@@ -20,9 +20,9 @@ MATMUL = i("ik*kj~ijk") >> i("+ijk~ij")
 class Model:
     """Like a traced model."""
 
-    def tasks(self) -> Iterator[tuple[Component, list[list[int]], float]]:
-        yield EXP, [[2, 3]], 12
-        yield MATMUL, [[2, 3], [3, 4]], 1
+    def tasks(self) -> Iterator[Task]:
+        yield Task(EXP, ((2, 3),), 12)
+        yield Task(MATMUL, ((2, 3), (3, 4)), constants=("in1",))
 
 
 def test_everything_that_is_a_task(tmp_path: Path) -> None:
@@ -41,6 +41,7 @@ def test_everything_that_is_a_task(tmp_path: Path) -> None:
         ('i("^ij~ij")', ((4, 5),), 1.0),
         ('i("^i~i")', ((7,),), 2.0),
     ]
+    assert [t.constants for t in found][3:5] == [(), ("in1",)]
     assert [t.name for t in found][3:5] == ["task 3, region 0", "task 3, region 1"]
 
 

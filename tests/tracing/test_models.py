@@ -52,6 +52,6 @@ def test_nothing_is_compiled_after_optimize(tmp_path: Path, monkeypatch: pytest.
     layer, x = torch.nn.Linear(8, 5), torch.randn(3, 8)
     traced = trace(layer, (x,), threads=1).optimize()
     built = set(tmp_path.iterdir())
-    assert [problem.constants for problem in traced.problems] == [(1, 2)]
+    assert [task.constants for task in collected([traced])] == [("in1", "in2")]
     torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
     assert set(tmp_path.iterdir()) == built
