@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ilang_eq.extract.footprint import LINE, WRITTEN, Cache, Region, Span, TranslationBuffer, regions
+from ilang_eq.extract.footprint import FOLLOWED, LINE, WRITTEN, Cache, Region, Span, TranslationBuffer, regions
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.trips import evaluate
 from ilang_eq.lang.component import Component, I, i
@@ -70,3 +70,10 @@ def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many
     once, anew = (region.fetched(TranslationBuffer(entries)).bytes for entries in (4 * rows, rows // 4))
     assert once == 0, "all of it is one run"
     assert anew == pytest.approx(2 * rows * columns / 16)
+
+
+def test_prefetchers_follow_short_strides() -> None:
+    """Runs of 256 bytes out of rows of 512 come foreseen, those out of rows of 4096 half."""
+    near, far = (Span(100, 256, stride, False, 25_600).traffic for stride in (FOLLOWED // 4, 2 * FOLLOWED))
+    assert near.bytes == far.bytes == 25_600
+    assert (near.apart, far.apart) == (0, 12_800)
