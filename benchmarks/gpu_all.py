@@ -68,6 +68,7 @@ def steps(schedules: Path, folder: Path, python: str = sys.executable) -> tuple[
         found.append(Step(tool, (*checked, *device, *few), 60, (), (("ILANG_EQ_GPU_SEEDS", "10"),)))
     measured = ("calibrate", "--target", "cuda", "--output", str(folder / "gpu.toml"))
     found.append(Step("calibrate", (*module, "ilang_eq", *measured), 40, ()))
+    found.append(Step("overhead", (*module, "benchmarks.gpu_overhead"), 40, ()))
     output = ("--output", str(folder / "gpu.json"))
     found.append(Step("figures", (*gpu, *output), 400, (*gpu, *output, "--rehearse", "--only", "softmax")))
     return tuple(found)

@@ -145,8 +145,8 @@ class Memory(NamedTuple):
     owner: Any
 
 
-def memory(like: View, count: int, stream: int) -> Memory:
-    """``count`` bytes for work on ``stream`` of the current device, from the allocator that ``like`` came from.
+def memory(like: View, count: int) -> Memory:
+    """``count`` bytes for work on the caller's stream of the current device, from where ``like`` came from.
 
     Raises:
         DeviceError: the device is full, or the stream is being captured in a way that allows no allocation.
@@ -157,8 +157,7 @@ def memory(like: View, count: int, stream: int) -> Memory:
             torch = sys.modules["torch"]
             tensor = torch.empty(count, dtype=torch.uint8, device=like.owner.device)
             return Memory(tensor.data_ptr(), tensor)
-        with cupy().cuda.ExternalStream(stream):
-            taken = cupy().cuda.alloc(count)
+        taken = cupy().cuda.alloc(count)
     except MemoryError as error:
         raise _full(what, count, error) from None
     except RuntimeError as error:

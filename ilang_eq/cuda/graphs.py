@@ -79,7 +79,7 @@ def captured(kernel: CudaKernel, arrays: Sequence[Any], out: Any) -> Captured:
         outputs = kernel.outputs(inputs, signature, out)
         kernel.build(where, current)
         size = signature.layout.bytes
-        ready = kernel.packed(signature, where, device.memory(inputs[0], size, current) if size else None)
+        ready = kernel.packed(signature, where, device.memory(inputs[0], size) if size else None)
         graph = _recorded(kernel, ready, inputs, outputs)
     owners = tuple(view.owner for view in inputs)
     return Captured(owners, results(outputs), graph, inputs[0], (kernel, ready))

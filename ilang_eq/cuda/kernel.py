@@ -256,7 +256,7 @@ class CudaKernel:
     def _packed_for_capture(self, signature: Signature, like: View, stream: int) -> Packed:
         """With memory of its own: the graph may run while other calls do. Torch keeps that of its graphs by itself."""
         self.build(like.device, stream)
-        memory = device.memory(like, signature.layout.bytes, stream)
+        memory = device.memory(like, signature.layout.bytes)
         if not like.torch:
             self._held.append(memory)
         return self.packed(signature, like.device, memory)
@@ -269,7 +269,7 @@ class CudaKernel:
             if memory is None or had < size:
                 had, memory = size, None
                 self._make_room()
-                memory = device.memory(like, size, stream)
+                memory = device.memory(like, size)
             self._memory[key] = (had, memory)
             return memory
 

@@ -10,14 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import gpu_all
+from benchmarks import gpu_all, gpu_overhead
 from benchmarks.gpu_cases import CASES, Case, chosen
 from benchmarks.gpu_report import reached_of, table
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
+from tests.cuda.conftest import fake
+from tests.cuda.fake_cupy import Fake
 
 pytest.importorskip("torch")
+__all__ = ["fake"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.slug)
@@ -94,6 +97,15 @@ def test_every_step_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "one: good" in capsys.readouterr().out
 
 
+def test_calls_whose_overhead_is_timed(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    gpu_overhead.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:3]] == [
+        "CuPy arrays, out=", "CuPy arrays", "CuPy arrays, a graph's replay"
+    ]  # fmt: skip
+    assert len(fake.launched) == 3 * (25 * 400 + 1)
+
+
 def test_no_step_begins_when_the_time_is_spent(tmp_path: Path) -> None:
     started = time.monotonic()
     gpu_all.run([gpu_all.Step("one", ("sleep", "60"), 60)], tmp_path, 0.0, rehearse=False)
@@ -104,6 +116,6 @@ def test_no_step_begins_when_the_time_is_spent(tmp_path: Path) -> None:
 def test_the_steps_name_what_there_is(tmp_path: Path) -> None:
     found = gpu_all.steps(tmp_path, tmp_path)
     assert [step.name for step in found if step.name not in ("memcheck", "racecheck")] == [
-        "doctor", "schedules", "tests", "calibrate", "figures"
+        "doctor", "schedules", "tests", "calibrate", "overhead", "figures"
     ]  # fmt: skip
     assert (gpu_all.ROOT / gpu_all._TESTS).exists()

@@ -142,7 +142,6 @@ class Fake:
             alloc=self._alloc,
             get_current_stream=lambda device: Stream(self, self.entered[-1] if self.entered else self.stream),
             Stream=lambda non_blocking: Stream(self, next(self.streams)),
-            ExternalStream=lambda ptr: Stream(self, ptr),
             Event=lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
             get_elapsed_time=lambda before, after: float(len(self.launched) or 1),
         )
@@ -192,7 +191,7 @@ class Fake:
         self._taken(count)
         made = np.full(count // 4, np.nan, np.float32)
         _MEMORY[made.ctypes.data] = made.nbytes
-        self.allocated.append((self.entered[-1] if self.entered else 0, count))
+        self.allocated.append((self.entered[-1] if self.entered else self.stream, count))
         return SimpleNamespace(ptr=made.ctypes.data, kept=made)
 
     def _load(self, path: str) -> None:
