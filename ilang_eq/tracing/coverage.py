@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ilang_eq.tracing.extents import Extent, product
-from ilang_eq.tracing.masks import CAUSAL_BIAS, MASK_BIAS, SOME_KEY
 from ilang_eq.tracing.nodes import Node, Ref, Type
 from ilang_eq.tracing.partition import Partition
-from ilang_eq.tracing.prepare import TRANSPOSED
 from ilang_eq.tracing.table import CONTRACTIONS
 
 _MOVES = """
@@ -82,7 +80,7 @@ def coverage(partition: Partition) -> Coverage:
     rows: dict[tuple[str, str, str], tuple[int, int]] = {}
     for name, reason in found.left.items():
         node = found.values.nodes[name]
-        if node.op in (CAUSAL_BIAS, MASK_BIAS, SOME_KEY, TRANSPOSED):
+        if node.op.startswith("ilang_eq."):
             continue
         key = node.op, node.line, reason
         calls, operations = rows.get(key, (0, 0))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ilang_eq.tracing.masks import Masks
 from ilang_eq.tracing.nodes import Node, NodeList, Ref, Type, live
+from ilang_eq.tracing.parts import PART, in_parts
 
 TRANSPOSED = "ilang_eq.transposed"
 """An op of ours, run beside PyTorch's: a matrix transposed, in memory of its own."""
@@ -20,11 +21,13 @@ def prepared(program: NodeList) -> NodeList:
     A product reads a weight row by row of what it sums over. Parameters stay the same from call to call, so that one
     that is stored the other way is transposed ahead.
     """
+    program = in_parts(program)
     nodes: list[Node] = []
     transposed: dict[str, Node] = {}
     masks = Masks(program)
     types = program.types()
     parameters = {a.name for a in program.arguments if a.kind != "input"}
+    parameters |= {node.name for node in program.nodes if node.op == PART}
     for node in program.nodes:
         if node.op.startswith(_CHECKS):
             continue

@@ -16,6 +16,7 @@ from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels
 from ilang_eq.tracing.masks import CAUSAL_BIAS, MASK_BIAS, SOME_KEY
 from ilang_eq.tracing.nodes import Node, Ref, Special, Type, Value
+from ilang_eq.tracing.parts import PART
 from ilang_eq.tracing.prepare import TRANSPOSED
 from ilang_eq.tracing.region import Region
 
@@ -70,6 +71,7 @@ _OURS: Mapping[str, Callable[..., Any]] = {
     CAUSAL_BIAS: causal_bias,
     MASK_BIAS: mask_bias,
     SOME_KEY: some_key,
+    PART: lambda tensor, dim, start, end: tensor.detach().narrow(dim, start, end - start).contiguous(),
     TRANSPOSED: lambda matrix: matrix.detach().t().contiguous(),
 }
 

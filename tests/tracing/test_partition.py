@@ -145,6 +145,44 @@ def test_weights_are_transposed_ahead_of_products() -> None:
         torch.testing.assert_close(traced(x), layer(x).detach())
 
 
+class Cut(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.bare = torch.nn.Linear(3, 12), torch.nn.Linear(3, 12, bias=False)
+        self.weight, self.bias = torch.nn.Parameter(torch.randn(3, 12)), torch.nn.Parameter(torch.randn(12))
+
+    def forward(self, x: Any) -> Any:
+        added = torch.addmm(self.bias, x.view(-1, 3), self.weight).view(2, 4, 12)
+        products = self.layer(x), self.bare(x), added, x @ self.weight
+        return [part * 2 for whole in products for part in whole.split((5, 3, 4), -1)]
+
+
+def test_a_product_that_is_cut_is_computed_in_parts() -> None:
+    model, x = Cut(), torch.randn(2, 4, 3)
+    traced = interpreted(model, x)
+    assert not traced.coverage.rows
+    with torch.no_grad():
+        torch.testing.assert_close(traced(x), model(x))
+        for parameter in model.parameters():
+            parameter.mul_(2)
+        torch.testing.assert_close(traced(x), model(x))
+
+
+def test_a_product_that_is_read_whole_is_not_cut() -> None:
+    layer = torch.nn.Linear(3, 4)
+
+    def both(x: Any) -> Any:
+        whole = layer(x)
+        first, second = whole.split(2, -1)
+        rows = layer(x + 1).split(2, 0)
+        return first * second, whole, rows[0] * rows[1]
+
+    x = torch.randn(4, 3)
+    traced = interpreted(both, x)
+    assert {row.op for row in traced.coverage.rows} == {"aten.split_with_sizes.default", "getitem"}
+    torch.testing.assert_close(traced(x), both(x))
+
+
 def test_noise_is_drawn_at_every_call() -> None:
     traced = interpreted(lambda x: x + torch.rand(4), torch.randn(4))
     x = torch.zeros(4)
