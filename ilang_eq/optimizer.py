@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ilang_eq.database.tolerant import Results, results_at
 from ilang_eq.errors import ILangError
+from ilang_eq.kept import found_in, key_of, recalled, record_of
 from ilang_eq.lang.batching import Element, set_aside
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.shapes import Dimension
@@ -21,7 +23,6 @@ from ilang_eq.rewrites.rules import RuleSet
 
 if TYPE_CHECKING:
     from ilang_eq.database.record import Key
-    from ilang_eq.database.tolerant import Results
     from ilang_eq.extract.candidate import Candidate
     from ilang_eq.extract.models import Models
     from ilang_eq.rewrites.space import Space
@@ -76,9 +77,6 @@ def optimize(
         ShapeError: shapes that do not fit the component.
         OptionError, RuleError: an option outside its range.
     """
-    from ilang_eq.database.tolerant import results_at
-    from ilang_eq.kept import key_of
-
     started = time.monotonic()
     request = checked_request(
         component,
@@ -103,8 +101,6 @@ def optimize(
 
 def recall(request: Request, key: Key, results: Results) -> Optimized | None:
     """What ``results`` know of ``request``, whose key is ``key``."""
-    from ilang_eq.kept import recalled
-
     record = results.find(key, request.budget_s)
     if record is None or results.path is None:
         return None
@@ -113,8 +109,6 @@ def recall(request: Request, key: Key, results: Results) -> Optimized | None:
 
 def keep(request: Request, key: Key, results: Results, found: Found) -> None:
     """Save ``found`` in ``results``, unless its search was stopped by accident; without the user's own schedule."""
-    from ilang_eq.kept import record_of
-
     if found.report.stop_reason not in ("interrupted", "died"):
         cut_short = found.report.stop_reason in ("time", "budget")
         own = request.given if request.given != request.plain else None
@@ -277,7 +271,6 @@ def _search_here(request: Request) -> Found:
 
 def _search_apart(request: Request, deadline: float) -> Found:
     """The search in a process that is killed at ``deadline``, on the clock of ``time.monotonic``."""
-    from ilang_eq.kept import found_in
     from ilang_eq.workers.process import Died, Expired, Worker
 
     with Worker() as worker:

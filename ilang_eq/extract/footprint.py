@@ -179,8 +179,8 @@ class Region:
         found: ByBuffer = {}
         for buffer, least in once.items():
             again = anew.get(buffer, Traffic()).times(self.trips)
-            worse = max(again, least, key=lambda traffic: traffic.bytes)
-            found[buffer] = worse.times(lost[buffer]) + least.times(1.0 - lost[buffer])
+            gone = lost[buffer] if again.bytes >= least.bytes else 0.0
+            found[buffer] = again.times(gone) + least.times(1.0 - gone) if gone else least
         return found
 
 

@@ -8,7 +8,7 @@ A value that several readers inline is computed by each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations
 from typing import assert_never
@@ -59,10 +59,20 @@ _NOTHING = Facts()
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fusion:
-    """A variant with the pointwise variants that run inside its element loops, at most one of each class."""
+    """A variant with the pointwise variants that run inside its element loops, at most one of each class.
+
+    Its hash is computed once: most tables are looked up by fusion.
+    """
 
     root: Variant
     inlined: tuple[Variant, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.root, self.inlined)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def members(self) -> tuple[Variant, ...]:

@@ -27,6 +27,9 @@ from ilang_eq.rewrites.space import AxisId, Read, Space
 FAR = 1.5
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
+BEGINNERS = 5
+"""Candidates that take a step along one axis: the best few that are not far behind."""
+
 WALKS = 2
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
@@ -83,7 +86,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
-    near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost]
+    near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
     begun = sorted((_stepped(c, _along_one(c.schedule.tiles, options), judge) for c in near), key=lambda c: c.cost)
     walked = [_walked(c, options, judge) for c in _apart(begun)[:WALKS]]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
