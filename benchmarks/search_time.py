@@ -127,11 +127,12 @@ def measure(found: Task, threads: int, compiled: str) -> None:
     for _ in range(REPEATS):
         with tempfile.TemporaryDirectory() as directory:
             given = [found.text, found.shapes, f"{directory}/results.sqlite", threads]
-            ((seconds, nodes, facts, reason, kernels, text),) = run(SEARCH, given, compiled)
+            ((seconds, *_, text),) = run(SEARCH, given, compiled)
             ((looked_up, again),) = run(LOOK_UP, given, compiled)
             assert text == again, "the database returns something else"
             runs.append({**seconds, **looked_up})
-    ((seconds, *_), (started, samples)) = run(SAMPLED, [found.text, found.shapes, False, threads], compiled)
+    (report, (started, samples)) = run(SAMPLED, [found.text, found.shapes, False, threads], compiled)
+    seconds, nodes, facts, reason, kernels, _ = report
     resident = peaks(seconds, started, samples)
     print(f"{found.name}: {nodes} e-nodes, {facts} facts, {reason}, {kernels} kernels")
     best = min(runs, key=lambda spent: spent["cold"])
