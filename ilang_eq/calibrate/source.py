@@ -8,7 +8,9 @@ in ``UNITS`` independent chains, which is more than the latency of any unit that
 
 from __future__ import annotations
 
-from ilang_eq.c.math import FUNCTIONS, with_callees
+from ilang_eq.c.math import FUNCTIONS
+from ilang_eq.c.preamble import preamble
+from ilang_eq.c.vectors import Used
 
 UNITS = 12
 STRIP = 1024
@@ -103,9 +105,7 @@ double vector_{name}(int64_t times, float *memory, int64_t bytes, int threads)
     float *x = memory, *y = memory + STRIP;
     const double begun = now();
     for (int64_t t = 0; t < times; t++) {{
-        _Pragma("omp simd")
-        for (int l = 0; l < STRIP; l++)
-            y[l] = {call};
+{vectors}
         FORGET();
     }}
     return now() - begun;
@@ -123,6 +123,22 @@ double scalar_{name}(int64_t times, float *memory, int64_t bytes, int threads)
     return now() - begun;
 }}
 """
+_ONE_BY_ONE = """\
+        _Pragma("omp simd")
+        for (int l = 0; l < STRIP; l++)
+            y[l] = {call};"""
+_SIDE_BY_SIDE = """\
+        for (int l = 0; l < STRIP; l += 64) {{
+            vec16 part[64 / LANES16];
+            UNROLL
+            for (int v = 0; v < 64; v += LANES16)
+                part[v / LANES16] = V16(x[l + v]);
+            {function}16_each(part, 64 / LANES16);
+            UNROLL
+            for (int v = 0; v < 64; v += LANES16)
+                V16(y[l + v]) = part[v / LANES16];
+        }}"""
+"""How kernels apply functions that are faster on several vectors."""
 _CALLS = {"exp": "exp_of({x})", "ln": "ln_of({x})", "pow": "pow_of({x}, 1.7f)"}
 
 _CORE = """\
@@ -235,8 +251,10 @@ RATES = ("add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare")
 
 def probe_source() -> str:
     """All probes, as one C file."""
-    names = ("exp_of", "ln_of", "pow_of", "larger")
-    functions = "\n\n".join(FUNCTIONS[name].source for name in with_callees(names))
+    names = {"exp_of", "ln_of", "pow_of", "larger"}
+    several = {name for name in names if FUNCTIONS[name].several is not None}
+    used = Used(names, {(name, 1, 16) for name in several}, {(name, 16) for name in several}, set(), {16})
+    functions = preamble(used, _SIDE_BY_SIDE)
     constants = f"#define UNITS {UNITS}\n#define STRIP {STRIP}\n#define ADDS {ADDS}\n"
     return "\n".join([constants, _HEAD, functions, "", _ABOVE, *_rates(), _CORE, _reading(), _MEMORY])
 
@@ -249,7 +267,10 @@ def _rates() -> list[str]:
         for name, step in {**_STEPS, **lanewise}.items():
             found.append(_rate(f"{kind}_{name}", of, step, kind == "scalar"))
     for name, call in _CALLS.items():
-        found.append(_STRIP_RATE.format(name=name, call=call.format(x="x[l]"), scalar=call.format(x="x")))
+        function = call.split("(")[0]
+        vectors = _ONE_BY_ONE if FUNCTIONS[function].several is None else _SIDE_BY_SIDE
+        text = vectors.format(call=call.format(x="x[l]"), function=function)
+        found.append(_STRIP_RATE.format(name=name, vectors=text, scalar=call.format(x="x")))
     return found
 
 
