@@ -35,7 +35,7 @@ def without_absurd(structure: Structure, sizes: Mapping[AxisId, int], machine: M
         least[c] = min(chains[f] for f in structure.fusions(c))
     limit = _ABSURD * sum(times[best[c]] for c in _used(structure, best))
     excluded = frozenset(f for f, time in chains.items() if time > limit)
-    return Structure(structure.space, structure.scope, excluded)
+    return Structure(structure.space, structure.scope, excluded) if excluded else structure
 
 
 def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:
