@@ -23,7 +23,8 @@ def prepare(
     predicted = None
     if schedule is None:
         rules = sum(map(rule_set, workload.rules), start=default)
-        best = optimize(read_component(workload.text), workload.shapes, threads=threads, rules=rules, database=False)
+        component, constants = read_component(workload.text), workload.constants
+        best = optimize(component, workload.shapes, threads=threads, rules=rules, constants=constants, database=False)
         schedule, predicted = str(best), best.cost
     kernel = CKernel(lower(wire(read_component(schedule))), threads)
     pairs = list(zip(kernel.program.inputs, arrays, workload.inputs, strict=True))

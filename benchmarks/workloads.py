@@ -78,6 +78,11 @@ class Workload:
         return tuple(argument.shape for argument in self.inputs)
 
     @property
+    def constants(self) -> tuple[str, ...]:
+        """The names of the inputs that are weights."""
+        return tuple(f"in{k}" for k, argument in enumerate(self.inputs) if argument.constant)
+
+    @property
     def ranking_shapes(self) -> tuple[Shape, ...]:
         """Of the inputs, for ranking."""
         return self.shapes if self.ranked is None else self.ranked

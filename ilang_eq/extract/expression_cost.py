@@ -168,7 +168,9 @@ def _moving(sized: SizedRows, times: Costs, axes: Sequence[AxisId], last: Sequen
     each = np.where(sized.rows.along(axes), packed, 1.0)
     demand = nothing(sized)
     demand[SLOTS] = times * (each[:, None] * sized.on.slot)
-    demand[FIRST_LEVEL] = times * (ELEMENT_BYTES / sized.on.bandwidth(0))
+    # an element takes a port as long as a vector does
+    wide = sized.on.machine.lanes * ELEMENT_BYTES / sized.on.bandwidth(0)
+    demand[FIRST_LEVEL] = times * (np.minimum(each, 1.0)[:, None] * wide)
     return demand
 
 

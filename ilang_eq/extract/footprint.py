@@ -31,8 +31,9 @@ WAITED = 3.0
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen."""
 FOLLOWED = 2048
-"""The longest stride in bytes that the prefetcher beside the first-level cache follows, load by load (Intel's
-Optimization Reference Manual, "Data Prefetch to L1"): a panel narrower than that comes foreseen, however it is cut."""
+"""The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
+(Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of
+long strides."""
 PAGE = 4096
 """Bytes in a page; systems that use larger ones for arrays of this size do so behind our back."""
 _SIZE = 4
@@ -75,8 +76,8 @@ class Span:
     def traffic(self) -> Traffic:
         """What fetching it moves."""
         moved = self.bytes * (WRITTEN if self.written else 1.0)
-        followed = self.runs <= 1 or self.stride <= FOLLOWED
-        unforeseen = 0.0 if followed else moved * min(1.0, START / self.run)
+        missed = min(1.0, self.stride / FOLLOWED) * min(1.0, START / self.run) if self.runs > 1 else 0.0
+        unforeseen = moved * missed
         return Traffic(moved, moved * WAITED if self.accumulated else unforeseen)
 
     @property

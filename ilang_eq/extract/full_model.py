@@ -95,23 +95,26 @@ def _kernel(
     """The outermost statements of ``kernel``, in a program whose buffers take ``whole`` bytes."""
     nodes = evaluate(kernel.body, extents)
     places = iter(regions(nodes, program.buffers, extents))
+    padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
     costs = []
     for node in nodes:
         if isinstance(node, Loop):
-            costs.append(_nest(node, next(places), machine, threads, whole))
+            costs.append(_nest(node, next(places), machine, threads, whole, padded))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost((_computing(issue_time(loose, machine)),), 0.0, 0.0))
+        costs.append(_NestCost((_computing(issue_time(loose, machine, padded)),), 0.0, 0.0))
     return costs
 
 
-def _nest(loop: Loop, region: Region, machine: Machine, threads: int, whole: float) -> _NestCost:
+def _nest(
+    loop: Loop, region: Region, machine: Machine, threads: int, whole: float, padded: frozenset[str]
+) -> _NestCost:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    parts = [_computing((issue_time((loop,), machine) + found) * share)]
+    parts = [_computing((issue_time((loop,), machine, padded) + found) * share)]
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
         fetched = Traffic() if whole <= inner.bytes else region.fetched(Cache(inner))

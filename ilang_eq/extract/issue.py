@@ -25,28 +25,28 @@ ENTRY_CYCLES = 4.0
 """Setting up a loop, and an exit that is predicted wrong now and then."""
 
 
-def issue_time(nodes: Sequence[Node], machine: Machine) -> float:
-    """Nanoseconds for one thread to run ``nodes`` once."""
-    return _block(nodes, Stack(), machine)
+def issue_time(nodes: Sequence[Node], machine: Machine, padded: frozenset[str] = frozenset()) -> float:
+    """Nanoseconds for one thread to run ``nodes`` once; ``padded`` buffers have room for whole tiles."""
+    return _block(nodes, Stack(), machine, padded)
 
 
-def _block(nodes: Sequence[Node], stack: Stack, machine: Machine) -> float:
+def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, padded: frozenset[str]) -> float:
     own = [node for node in nodes if not isinstance(node, Loop)]
-    inside = sum(_loop(node, stack, machine) for node in nodes if isinstance(node, Loop))
-    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine) if own else 0.0)
+    inside = sum(_loop(node, stack, machine, padded) for node in nodes if isinstance(node, Loop))
+    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, padded) if own else 0.0)
 
 
-def _loop(loop: Loop, stack: Stack, machine: Machine) -> float:
+def _loop(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str]) -> float:
     nest = unrolled(loop)
     if nest is not None:
         loops, body = nest
-        return leaf_time(body, stack.enter(*loops), machine)
+        return leaf_time(body, stack.enter(*loops), machine, padded)
     steps = stack.iterations * loop.trips * LOOP_SLOTS / machine.issue_width
     inner = stack.enter(loop)
     body = leaves(loop.body)
     if body is None:
-        body_time = _block(loop.body, inner, machine)
+        body_time = _block(loop.body, inner, machine, padded)
     else:
         steps /= machine.lanes
-        body_time = leaf_time(body, inner, machine)
+        body_time = leaf_time(body, inner, machine, padded)
     return body_time + (steps + stack.iterations * ENTRY_CYCLES) / machine.clock_ghz

@@ -64,12 +64,16 @@ class _Term:
 
 @dataclass(slots=True)
 class _Tally:
-    """Demands on the core, for all executions: ``lanes`` innermost iterations at a time, perhaps under a mask."""
+    """Demands on the core, for all executions: ``lanes`` innermost iterations at a time, perhaps under a mask.
+
+    Buffers that are ``padded`` need none: their last dimension holds whole tiles.
+    """
 
     stack: Stack
     machine: Machine
     lanes: int
     masked: bool
+    padded: frozenset[str]
     slots: float = 0.0
     busy: float = 0.0
     bytes: float = 0.0
@@ -100,20 +104,25 @@ class _Tally:
         width = self.width(mask)
         apart = width > 1 and _strided(place, self.stack)
         self.slots += times * GATHER_SLOTS if apart else times / width
-        if self.masked and width > 1:
+        if self.masked and width > 1 and place.buffer not in self.padded:
             self.busy += times * MASKED_CYCLES / self.machine.clock_ghz
-        self.bytes += times * _SIZE
+        # an element takes a port as long as a vector does
+        self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
 
 
-def leaf_time(statements: Statements, stack: Stack, machine: Machine) -> float:
-    """Nanoseconds for every execution of ``statements`` under ``stack``, tails included."""
+def leaf_time(statements: Statements, stack: Stack, machine: Machine, padded: frozenset[str] = frozenset()) -> float:
+    """Nanoseconds for every execution of ``statements`` under ``stack``, tails included.
+
+    Args:
+        padded: the buffers that can be read beyond the end of an axis, as far as tiles go.
+    """
     lanes = _lanes(statements, stack, machine)
     if lanes == 1:
         return _run(statements, stack, machine, 1)
     if stack.loops[-1].width is not None:
         unit = stack.padded()
         full = prod(loop.full for loop in stack.unit)
-        tail = (1.0 - full) * _run(statements, unit, machine, lanes, masked=True) if full < 1.0 else 0.0
+        tail = (1.0 - full) * _run(statements, unit, machine, lanes, True, padded) if full < 1.0 else 0.0
         return full * _run(statements, unit, machine, lanes) + tail
     step = STRIP if _folds(statements, stack) else lanes
     trips = stack.loops[-1].trips
@@ -182,8 +191,15 @@ def _strided(place: Load, stack: Stack) -> bool:
     return last.divisor != 1 or any(variable in index.variables for index in outer)
 
 
-def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, masked: bool = False) -> float:
-    tally = _Tally(stack, machine, lanes, masked)
+def _run(
+    statements: Statements,
+    stack: Stack,
+    machine: Machine,
+    lanes: int,
+    masked: bool = False,
+    padded: frozenset[str] = frozenset(),
+) -> float:
+    tally = _Tally(stack, machine, lanes, masked, padded)
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:

@@ -4,7 +4,8 @@ before →  a candidate with tiles i:32, j:128 that the additive model likes
 after  →  the same structure with the tiles i:6, j:64 that the full model likes better, or the same candidate
 
 A step makes the tile of one axis larger or smaller; where none of these is better, one larger and another smaller,
-which keeps a register tile's size. The walk ends where no step is better.
+which keeps a register tile's size. The fewer expressions there are, the more sizes a step looks at. The walk ends where
+no step is better.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import permutations, product
 
 from ilang_eq.errors import ScheduleError
 from ilang_eq.extract.candidate import Sized, Tiles
@@ -38,6 +39,9 @@ APART = 1.01
 
 MOST_STEPS = 6
 """Steps of a walk."""
+
+LOOK = 12
+"""Expressions times the tile sizes that one step may pass."""
 
 
 @dataclass(slots=True)
@@ -87,7 +91,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
     near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
-    begun = sorted((_stepped(c, _along_one(c.schedule.tiles, options), judge) for c in near), key=lambda c: c.cost)
+    begun = sorted((_stepped(c, _along_one(c, options), judge) for c in near), key=lambda c: c.cost)
     walked = [_walked(c, options, judge) for c in _apart(begun)[:WALKS]]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -105,9 +109,9 @@ def _apart(ascending: Sequence[Sized]) -> list[Sized]:
 def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> Sized:
     best = candidate
     for _ in range(MOST_STEPS):
-        found = _stepped(best, _along_one(best.schedule.tiles, options), judge)
+        found = _stepped(best, _along_one(best, options), judge)
         if found is best:
-            found = _stepped(best, _along_two(best.schedule.tiles, options), judge)
+            found = _stepped(best, _along_two(best, options), judge)
         if found is best:
             break
         best = found
@@ -120,21 +124,30 @@ def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
     return min([candidate, *costed], key=lambda c: c.cost)
 
 
-def _along_one(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
-    """The tiles one step away along one axis."""
-    larger, smaller = _neighbours(tiles, options)
-    return [{**tiles, axis: tile} for axis, tile in (*larger.items(), *smaller.items())]
+def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
+    """The tiles some steps away along one axis."""
+    tiles = candidate.schedule.tiles
+    larger, smaller = _neighbours(tiles, options, _reach(candidate))
+    return [{**tiles, axis: tile} for near in (larger, smaller) for axis, found in near.items() for tile in found]
 
 
-def _along_two(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
-    """The tiles one step larger along one axis and one step smaller along another."""
-    larger, smaller = _neighbours(tiles, options)
+def _along_two(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
+    """The tiles some steps larger along one axis and some smaller along another."""
+    tiles = candidate.schedule.tiles
+    larger, smaller = _neighbours(tiles, options, _reach(candidate))
     pairs = [(a, b) for a, b in permutations(tiles, 2) if a in larger and b in smaller]
-    return [{**tiles, a: larger[a], b: smaller[b]} for a, b in pairs]
+    return [{**tiles, a: more, b: less} for a, b in pairs for more, less in product(larger[a], smaller[b])]
 
 
-def _neighbours(tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]]) -> tuple[Tiles, Tiles]:
-    """The next larger tile of every axis that has one, and the next smaller."""
-    larger = {axis: t for axis, tile in tiles.items() if (t := min((o for o in options[axis] if o > tile), default=0))}
-    smaller = {axis: t for axis, tile in tiles.items() if (t := max((o for o in options[axis] if o < tile), default=0))}
+def _reach(candidate: Sized) -> int:
+    """Tile sizes that one step may pass: few expressions are judged quickly."""
+    return max(1, LOOK // len(candidate.graph.nodes))
+
+
+def _neighbours(
+    tiles: Mapping[AxisId, int], options: Mapping[AxisId, Sequence[int]], reach: int
+) -> tuple[dict[AxisId, list[int]], dict[AxisId, list[int]]]:
+    """The next few larger tiles of every axis that has any, and the next few smaller."""
+    larger = {axis: found for axis, tile in tiles.items() if (found := [o for o in options[axis] if o > tile][:reach])}
+    smaller = {a: found for a, tile in tiles.items() if (found := [o for o in options[a] if o < tile][-reach:])}
     return larger, smaller

@@ -17,6 +17,9 @@ from ilang_eq.extract.elimination import Table
 from ilang_eq.extract.rows import Costs
 from ilang_eq.rewrites.space import ClassId
 
+_SMALL = 8
+"""Classes of a space in which the best with and without packing are both kept, for the full model to judge."""
+
 Edges = dict[tuple[ClassId, ClassId], Costs]
 
 
@@ -36,7 +39,7 @@ def thinned(model: AdditiveModel, tables: Sequence[Table]) -> tuple[AdditiveMode
         if len(private) == len(operands):
             closed.add(c)
         others = [edges[c, x] for x in operands if x not in private]
-        kept[c] = _unbeaten(alone[c], [edges[r, c] for r in readers[c]], others)
+        kept[c] = _unbeaten(alone[c], [edges[r, c] for r in readers[c]], others, _packed(model, c))
         alone[c] = alone[c][kept[c]]
         for r in readers[c]:
             edges[r, c] = edges[r, c][:, kept[c]]
@@ -46,17 +49,28 @@ def thinned(model: AdditiveModel, tables: Sequence[Table]) -> tuple[AdditiveMode
     return _restricted(model, kept), [Table(t.scope, t.values[np.ix_(*(left[v] for v in t.scope))]) for t in tables]
 
 
-def _unbeaten(alone: Costs, above: Sequence[Costs], below: Sequence[Costs]) -> list[int]:
+def _packed(model: AdditiveModel, c: ClassId) -> list[frozenset[ClassId]]:
+    """The packed arguments that each state of a class reads; none in a large space, where there is no room for both."""
+    if len(model.structure.classes) > _SMALL:
+        return [frozenset()] * len(model.domains[c])
+    reads = [frozenset() if s is None else frozenset(model.structure.reads(s.fusion)) for s in model.domains[c]]
+    return [read & model.structure.copies for read in reads]
+
+
+def _unbeaten(
+    alone: Costs, above: Sequence[Costs], below: Sequence[Costs], packed: Sequence[frozenset[ClassId]]
+) -> list[int]:
     """The states of a class that no other beats.
 
     Args:
         alone: (states, G): the costs of each by itself.
         above: (reader's states, states, G): what each reader pays for each.
         below: (states, operand's states, G): what each pays for each operand.
+        packed: of states that differ in this, none beats another.
     """
-    looks: dict[bytes, list[int]] = {}
+    looks: dict[tuple[frozenset[ClassId], bytes], list[int]] = {}
     for n in range(len(alone)):
-        looks.setdefault(b"".join(table[:, n].tobytes() for table in above), []).append(n)
+        looks.setdefault((packed[n], b"".join(table[:, n].tobytes() for table in above)), []).append(n)
     found: list[int] = []
     for alike in looks.values():
         left = sorted(alike, key=lambda n: (float(alone[n].sum()), n))

@@ -75,8 +75,8 @@ def test_an_operand_crossed_by_the_innermost_loop_is_gathered() -> None:
 def test_what_does_not_move_with_the_unit_is_read_when_it_moves() -> None:
     rows = sized((), (ROW, COLUMN), {ROW: 256, COLUMN: 256})
     assert cost.reading(rows, (ROW,), [ROW], 0)[cost.FIRST_LEVEL].item() == pytest.approx(
-        256 * 4 / MACHINE.levels[0].bandwidth
-    )
+        256 * 4 * MACHINE.lanes / MACHINE.levels[0].bandwidth
+    ), "a broadcast takes a port as long as a vector does"
 
 
 def test_rescaling_happens_in_every_iteration_around_it() -> None:
