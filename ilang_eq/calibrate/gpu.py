@@ -217,7 +217,7 @@ def dump_gpu(gpu: Gpu) -> str:
 
 def _loaded(arch: int) -> dict[str, Any]:
     """The kernels, by their names without ``probe_``."""
-    found = device.load(build(gpu_probe_source(), arch), [f"probe_{name}" for name in KERNELS])
+    found = device.load(build(gpu_probe_source(), arch), {f"probe_{name}": 0 for name in KERNELS})
     return {name.removeprefix("probe_"): kernel for name, kernel in found.items()}
 
 

@@ -42,12 +42,23 @@ class _Placer:
         nodes: list[Node] = []
         for node in body:
             match node:
+                case Sweep() if node.ahead:
+                    begun = [access for copy in node.ahead for access in self._accesses(copy, scope)]
+                    if _conflict(pending, frozenset(begun)):
+                        nodes.append(Barrier())
+                        pending = frozenset()
+                    # every iteration begins with a barrier of its own
+                    inside, after = self._block_of(node.body, frozenset(), scope.into(node))
+                    pending |= after
+                    nodes.append(replace(node, body=inside))
                 case Sweep():
                     if _conflict(pending, self._within(node.body, scope.into(node))):
                         nodes.append(Barrier())
                         pending = frozenset()
                     inside, pending = self.loop(node.body, pending, scope.into(node))
                     nodes.append(replace(node, body=inside))
+                case Copy() if node.ahead:
+                    nodes.append(node)
                 case Assign() | Accumulate() | Combine() | Copy():
                     mine = self._accesses(node, scope)
                     if _conflict(pending, mine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ import numpy as np
 from ilang_eq.errors import ArrayError, DeviceError
 
 _FLOAT = 4
+_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 _FLOAT32 = np.dtype(np.float32)
 _CUDA_DEVICES = (2, 13)
 """What DLPack calls device memory and managed memory of CUDA."""
@@ -230,13 +232,20 @@ def architecture(device: int) -> int:
     return int(cupy().cuda.Device(device).compute_capability)
 
 
-def load(file: Path, names: Sequence[str]) -> dict[str, Any]:
-    """The kernels called ``names`` of machine code, loaded on the current device. Raises DeviceError."""
+def load(file: Path, shared: Mapping[str, int]) -> dict[str, Any]:
+    """Kernels of machine code by name, loaded on the current device. Raises DeviceError.
+
+    ``shared`` names them, and says how many bytes of shared memory their launches ask for.
+    """
     cuda = cupy().cuda
     module = cuda.Module()
     try:
         module.load_file(str(file))
-        return {name: module.get_function(name) for name in names}
+        found = {name: module.get_function(name) for name in shared}
+        for name, kernel in found.items():
+            if shared[name]:
+                cuda.driver.funcSetAttribute(kernel.ptr, _MAX_DYNAMIC_SHARED_SIZE_BYTES, shared[name])
+        return found
     except cuda.driver.CUDADriverError as error:
         raise DeviceError(f"the driver does not load a kernel: {error}", expected=_loadable(cuda, file)) from None
 

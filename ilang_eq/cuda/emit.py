@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.cuda.accesses import Scope, leaves
 from ilang_eq.cuda.across import across, across_name
+from ilang_eq.cuda.ahead import with_copies_ahead
 from ilang_eq.cuda.barriers import with_barriers
 from ilang_eq.cuda.binding import bind
 from ilang_eq.cuda.context import At, indented
 from ilang_eq.cuda.math import functions
-from ilang_eq.cuda.nodes import Block, Combine, Launch, Node, Part, part_of
+from ilang_eq.cuda.nodes import Block, Launch, Node, Part, part_of
 from ilang_eq.cuda.phases import in_phases
 from ilang_eq.cuda.regions import outliving, regions
 from ilang_eq.cuda.runs import FUNCTIONS
-from ilang_eq.cuda.statements import Statements, Used
-from ilang_eq.cuda.storage import Home, blocks_of, homes, within_warp
+from ilang_eq.cuda.statements import Statements
+from ilang_eq.cuda.storage import Home, asked_bytes, blocks_of, exchange_bytes, homes
 from ilang_eq.cuda.text import Places
+from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
@@ -54,6 +55,7 @@ class Entry:
         pointers: buffers of the program, in the order of the parameters.
         scratch: after them, memory of the blocks' own.
         extents: the last parameters.
+        shared: bytes of shared memory that a launch asks for, beside what the kernel declares.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Entry:
     pointers: tuple[str, ...]
     scratch: tuple[Scratch, ...]
     extents: tuple[Extent, ...]
+    shared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def _bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
     for kernel in program.kernels:
         for region in regions(kernel):
             launch = bind(region, program)
-            where = homes(launch, program, kept)
+            launch, where = with_copies_ahead(launch, homes(launch, program, kept))
             found.append((with_barriers(launch, where), where))
     return tuple(found)
 
@@ -143,9 +146,7 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     block = launch.block
     x, y = ("threadIdx.x", "0") if block.y == 1 else (f"threadIdx.x % {block.x}", f"threadIdx.x / {block.x}")
     opening = [f"const int tx = {x};", *([f"const int ty = {y};"] if block.y > 1 else [])]
-    opening += [places.declaration(home) for home in where.values() if home.where == "shared"]
-    if _exchanges(launch):
-        opening.append(f"__shared__ float exchange[{block.threads}];")
+    opening += _shared(launch, places)
     for home in scratch:
         pieces = f"{home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)})"
         opening.append(f"float *const {home.buffer.name} = {pieces};")
@@ -155,8 +156,23 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     own = tuple(
         Scratch(home.buffer.name, (*(block.along(dim) for dim in home.slots), *home.buffer.dims)) for home in scratch
     )
-    entry = Entry(name, launch.grid, block, tuple(home.buffer.name for home in memory), own, extents)
+    pointers = tuple(home.buffer.name for home in memory)
+    entry = Entry(name, launch.grid, block, pointers, own, extents, asked_bytes(launch, where))
     return "\n".join([*signature, "{", *indented([*opening, *body]), "}"]), entry
+
+
+def _shared(launch: Launch, places: Places) -> list[str]:
+    """Declarations of what lies in shared memory: arrays of their own, or parts of what the launch asks for."""
+    found = [home for home in places.homes.values() if home.where == "shared"]
+    lines = [f"__shared__ float exchange[{launch.block.threads}];"] if exchange_bytes(launch) else []
+    if not asked_bytes(launch, places.homes):
+        return [*(places.declaration(home) for home in found), *lines]
+    lines.append("extern __shared__ __align__(16) float shared_memory[];")
+    first = 0
+    for home in found:
+        lines.append(places.declaration(home, first // 4))
+        first += home.bytes(launch.block)
+    return lines
 
 
 def _body(launch: Launch, places: Places, used: Used) -> list[str]:
@@ -208,8 +224,3 @@ def _times(step: int) -> str:
 
 def _parts(nodes: Sequence[Node]) -> list[Part]:
     return [part for loop in loops_of(nodes) if (part := part_of(loop)) is not None]
-
-
-def _exchanges(launch: Launch) -> bool:
-    combines = [leaf for leaf, _ in leaves(launch.body, Scope()) if isinstance(leaf, Combine)]
-    return any(launch.block.along(c.dim) > 1 and not within_warp(c.dim, launch.block) for c in combines)

@@ -228,8 +228,8 @@ class CudaKernel:
         driver = device.cupy().cuda.driver
         launch = driver.launchKernel
         try:
-            for function, blocks, threads, arguments in ready.launches:
-                launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
+            for function, blocks, threads, shared, arguments in ready.launches:
+                launch(function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
         except driver.CUDADriverError as error:
             raise DeviceError(f"the driver refuses a launch, or an earlier one has failed: {error}") from None
         if len(self._written) < len(outputs):
@@ -287,7 +287,7 @@ class CudaKernel:
         with self._lock:
             if where not in self._loaded:
                 file = build(self.source, device.architecture(where))
-                self._loaded[where] = device.load(file, [entry.name for entry in self.module.entries])
+                self._loaded[where] = device.load(file, {entry.name: entry.shared for entry in self.module.entries})
             return self._loaded[where]
 
     def _copy(self, inputs: Sequence[View], outputs: Sequence[View], stream: int) -> None:

@@ -48,6 +48,11 @@ class Sweep:
     body: tuple[Node, ...]
     width: int = 1
 
+    @property
+    def ahead(self) -> tuple[Copy, ...]:
+        """The copies for the next iteration that run during each."""
+        return tuple(node for node in self.body if isinstance(node, Copy) and node.ahead)
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -57,11 +62,13 @@ class Copy:
         loops: over the elements of the tile, to constant limits; the last one runs over neighbours in memory.
         update: what is done for each of them.
         width: how many neighbours one thread takes together; it divides the last limit.
+        ahead: whether it runs while the iteration before works (``ahead.py``).
     """
 
     loops: tuple[For, ...]
     update: Assign
     width: int
+    ahead: bool = False
 
     @property
     def target(self) -> Load:

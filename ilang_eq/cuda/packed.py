@@ -18,11 +18,15 @@ _BYTES = 8
 
 
 class Launch(NamedTuple):
-    """What ``cuLaunchKernel`` takes: the handle of a kernel, sizes, the address of its arguments' addresses."""
+    """What ``cuLaunchKernel`` takes: the handle of a kernel, sizes, the address of its arguments' addresses.
+
+    ``shared`` is in bytes, beside what the kernel declares.
+    """
 
     function: int
     blocks: int
     threads: int
+    shared: int
     arguments: int
 
 
@@ -61,7 +65,13 @@ def packed(
     first = slots.buffer_info()[0]
     addresses = tuple(array("Q", [first + _BYTES * n for n in numbers]) for numbers in taken)
     launches = tuple(
-        Launch(functions[step.entry.name].ptr, step.blocks, step.entry.block.threads, at.buffer_info()[0])
+        Launch(
+            functions[step.entry.name].ptr,
+            step.blocks,
+            step.entry.block.threads,
+            step.entry.shared,
+            at.buffer_info()[0],
+        )
         for step, at in zip(steps, addresses, strict=True)
     )
     return Packed(slots, launches, addresses, memory)

@@ -26,6 +26,31 @@ FUNCTIONS: dict[str, str] = {
     "aligned": """\
 // Whether runs of 16 bytes begin here.
 __device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }""",
+    "arrive": """\
+// What this thread has begun to copy has arrived; a barrier later, what all others have.
+__device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }""",
+    "begin_1": """\
+// Begins to copy a float to shared memory, or to put a zero there; the source is not read then.
+__device__ __forceinline__ void begin_1(float *to, const float *from, bool exists)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    const int bytes = exists ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+}""",
+    "begin_2": """\
+// Begins to copy 8 bytes to shared memory; both places are aligned.
+__device__ __forceinline__ void begin_2(float *to, const float *from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(from) : "memory");
+}""",
+    "begin_4": """\
+// Begins to copy 16 bytes to shared memory, past the first-level cache; both places are aligned.
+__device__ __forceinline__ void begin_4(float *to, const float *from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
+}""",
     "read_2": """\
 __device__ __forceinline__ void read_2(float (&to)[2], const float *place)
 {
@@ -65,11 +90,12 @@ class Runs:
         """How each place is spelled in the loop over the lane."""
         return {place: f"{name}[{self.lane.variable}_lane]" for place, name in {**self.read, **self.written}.items()}
 
-    def first(self, place: Load) -> Load:
-        """The first element of the run that ``place`` is in."""
-        moved = replace_variable(place, self.lane.variable, (self.lane.run_name,))
-        assert isinstance(moved, Load), "a place stays one"
-        return moved
+
+def first_of(place: Load, lane: Lane) -> Load:
+    """The first element of the run along ``lane`` that ``place`` is in."""
+    moved = replace_variable(place, lane.variable, (lane.run_name,))
+    assert isinstance(moved, Load), "a place stays one"
+    return moved
 
 
 def runs(
@@ -120,6 +146,15 @@ def _alone(place: Load, touched: Mapping[Load, None], written: Mapping[Load, Non
     """Whether nothing else in the buffer of ``place`` is touched, if any of it is written."""
     others = [other for other in touched if other.buffer == place.buffer and other != place]
     return not others or all(other.buffer != place.buffer for other in written)
+
+
+def may_move(place: Load, lane: Lane, steps: Mapping[str, int], homes: Mapping[str, Home]) -> bool:
+    """Whether runs of ``place`` may move at once along ``lane``, in memory under ``conditions``, else in any case."""
+    home = homes[place.buffer]
+    if home.where != "shared":
+        return _aligned(place, lane, steps, home)
+    others = [v for v in place.indices[-1].variables if v != lane.variable]
+    return home.aligned % lane.width == 0 and stride(place, lane.variable) == "unit" and not others
 
 
 def conditions(buffer: Home, width: int) -> tuple[str, ...]:

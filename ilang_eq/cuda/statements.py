@@ -11,9 +11,11 @@ from ilang_eq.cuda.across import across_name
 from ilang_eq.cuda.barriers import guarded
 from ilang_eq.cuda.context import At, Lane, Test, end_of, indented, under
 from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Copy, Dim, Leaf, Node, Part, Sweep, part_of
-from ilang_eq.cuda.runs import Runs, conditions, runs
+from ilang_eq.cuda.runs import Runs, conditions, first_of, runs
 from ilang_eq.cuda.storage import within_warp
 from ilang_eq.cuda.text import THREAD, Places
+from ilang_eq.cuda.tiles import IN_FLIGHT, apart, begun_next, in_line, next_name, stage_name
+from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import leaves_of, meets, only_sweep, parts_of_tiles, places_of, statements
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare
@@ -22,19 +24,6 @@ from ilang_eq.lower.walk import loads, mentions
 
 UNROLLED = 512
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
-
-
-IN_FLIGHT = 8
-"""Trips of a shared-out loop that are unrolled, so that their loads are under way together."""
-
-
-@dataclass(slots=True)
-class Used:
-    """What the text relies on: scalar functions, ones that move runs, and ways to combine as (op, direction)."""
-
-    functions: set[str] = field(default_factory=set)
-    moves: set[str] = field(default_factory=set)
-    across: set[tuple[str, Dim]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -135,6 +124,8 @@ class Statements:
     def _serial(self, node: Sweep, at: At) -> list[str]:
         """A loop that every thread runs through."""
         loop, v = node.source, node.source.variable
+        if node.ahead:
+            return self._with_copies_ahead(node, at)
         whole = parts_of_tiles(loop, node.body)
         if whole and not at.tail and not at.uneven & set(loop.outer):
             return self._in_whole_tiles(node, whole, at)
@@ -223,35 +214,34 @@ class Statements:
 
     def _copy(self, node: Copy, at: At) -> list[str]:
         """A tile: runs of neighbours go to the threads of the block in turn, in one line."""
-        name, near = node.update.target.buffer, node.loops[-1]
-        width = node.width if at.together and all(part_of(loop) in at.full for loop in node.loops) else 1
-        lane = Lane(near.variable, width, "int")
-        tests = [
-            Test(loop.variable, f"{loop.variable} < {end_of(loop, False, loop.outer)}")
-            for loop in node.loops
-            if part_of(loop) not in at.full
-        ]
+        near = node.loops[-1]
+        short = [loop for loop in node.loops if part_of(loop) not in at.full]
+        width = node.width if at.together and not short else 1
+        tests = [Test(loop.variable, f"{loop.variable} < {end_of(loop, False, loop.outer)}") for loop in short]
         inside = replace(at, dims=frozenset(DIMS), uneven=at.uneven | {loop.variable for loop in node.loops})
         for loop in node.loops[:-1]:
             inside = inside.inside(loop, [])
-        inside = inside.inside(near, tests, [lane] if width > 1 else [])
-        threads, runs = self.places.block.threads, node.runs * node.width // width
-        positions: list[str] = []
-        left = f"{name}_at"
-        for n, loop in enumerate(reversed(node.loops)):
-            size = (loop.limit or 1) // (1 if n else width)
-            position = left if n == len(node.loops) - 1 else f"{left} % {size}"
-            variable = lane.run_name if n == 0 and width > 1 else loop.variable
-            positions.append(f"const int {variable} = {position}{'' if n else _times(width)};")
-            left = f"{left} / {size}"
-        body = [*reversed(positions), *self._guarded((node.update,), inside)]
-        trips = -(-runs // threads)
-        body = body if runs % threads == 0 else under([f"{name}_at < {runs}"], body)
-        if trips == 1:
-            return ["{", *indented([f"const int {name}_at = threadIdx.x;", *body]), "}"]
-        head = f"for (int {name}_trip = 0; {name}_trip < {trips}; {name}_trip++) {{"
-        unroll = "#pragma unroll" if trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
-        return [unroll, head, *indented([f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *body]), "}"]
+        inside = inside.inside(near, tests, [Lane(near.variable, width, "int")] if width > 1 else [])
+        return in_line(node, width, self.places.block.threads, self._guarded((node.update,), inside))
+
+    def _with_copies_ahead(self, node: Sweep, at: At) -> list[str]:
+        """A loop over tiles, during each of which the next ones are copied."""
+        loop, stage = node.source, stage_name(node.source)
+        said, rest = apart(node)
+        self.used.moves.add("arrive")
+
+        def begun_in(where: str, position: str) -> list[str]:
+            self.places.stages |= {copy.target.buffer: where for copy in node.ahead}
+            begun = begun_next(loop, node.ahead, at, self.places, self.used, self.aligned)
+            return [f"const long long {next_name(loop)} = {position};", *begun]
+
+        first = begun_in("0", "0")
+        following = begun_in(f"{stage} ^ 1", f"{loop.variable} + {loop.step}")
+        self.places.stages |= {copy.target.buffer: stage for copy in node.ahead}
+        head, *body, end = self._serial(rest, at)
+        arrived = ["arrive();", "__syncthreads();", *following]
+        lines = ["{", *indented([*said, *first]), "}", f"int {stage} = 0;"]
+        return [*lines, head, *indented(arrived), *body, *indented([f"{stage} ^= 1;"]), end]
 
     def _unroll_dealt(self, node: Sweep, trips: int) -> str:
         """In full where the loop's own positions are in registers or few, else some loads at a time."""
@@ -319,8 +309,10 @@ class Statements:
         for place in {**found.read, **found.written}:
             self.aligned |= dict.fromkeys(conditions(self.places.homes[place.buffer], width))
         before = [f"float {name}[{width}];" for name in {**found.read, **found.written}.values()]
-        before += [f"read_{width}({n}, {self.places.address(found.first(p))});" for p, n in found.read.items()]
-        after = [f"write_{width}({self.places.address(found.first(p))}, {n});" for p, n in found.written.items()]
+        before += [f"read_{width}({n}, {self.places.address(first_of(p, found.lane))});" for p, n in found.read.items()]
+        after = [
+            f"write_{width}({self.places.address(first_of(p, found.lane))}, {n});" for p, n in found.written.items()
+        ]
         self.used.moves |= {f"read_{width}"} if found.read else set()
         self.used.moves |= {f"write_{width}"} if found.written else set()
         self.places.runs = found.names

@@ -27,8 +27,10 @@ REGISTERS = 65536
 """Registers of a multiprocessor, on every architecture."""
 THREADS_TOGETHER = 1024
 """Threads of a multiprocessor that are asked for, registers permitting."""
-SHARED_BYTES = 48 * 1024
-"""What a block may declare on every architecture."""
+STATIC_BYTES = 48 * 1024
+"""Shared memory that a block may declare; for more, a launch asks."""
+MOST_SHARED_BYTES = 99 * 1024
+"""What a block can have on every architecture (sm_89 has the least), so that kernels are the same on all."""
 
 Where = Choice["memory", "registers", "shared", "scratch"]
 
@@ -45,6 +47,7 @@ class Home:
         dims: extents of the storage, without slots, where they are constant; the last one of shared memory is padded
             so that neither rows nor columns lie in few banks: by four elements where rows are read four at a time,
             else by one.
+        stages: places of a tile that is copied ahead (``ahead.py``).
     """
 
     buffer: Buffer
@@ -52,11 +55,31 @@ class Home:
     slots: tuple[Dim, ...] = ()
     owned: tuple[Dim | None, ...] = ()
     dims: tuple[int, ...] = ()
+    stages: int = 1
 
     @property
     def aligned(self) -> int:
         """How many floats of shared memory may move together: every so many begin at a multiple of their size."""
         return next((w for w in (WIDEST, 2) if self.dims and self.dims[-1] % w == 0), 1)
+
+    def sizes(self, block: Block) -> tuple[int, ...]:
+        """The extents of an array in shared memory, with stages and slots."""
+        stages = (self.stages,) if self.stages > 1 else ()
+        return (*stages, *(block.along(dim) for dim in self.slots), *self.dims) or (1,)
+
+    def bytes(self, block: Block) -> int:
+        """What it takes of shared memory; whole runs, so that the next one is aligned."""
+        return -(-4 * prod(self.sizes(block)) // 16) * 16 if self.where == "shared" else 0
+
+
+def shared_bytes(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """Shared memory that a block takes."""
+    return exchange_bytes(launch) + sum(home.bytes(launch.block) for home in homes.values())
+
+
+def asked_bytes(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """Shared memory that a launch has to ask for: none, if all of it can be declared."""
+    return 0 if shared_bytes(launch, homes) <= STATIC_BYTES else shared_bytes(launch, homes) - exchange_bytes(launch)
 
 
 def registers_of(homes: Mapping[str, Home]) -> int:
@@ -85,7 +108,7 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             if not written:
                 runs[place.buffer] = min(runs.get(place.buffer, WIDEST), _run(place, scope.path))
             entry[0].append(Access(place, written, scope.who(leaf, place, launch.block, first=False)))
-    left = SHARED_BYTES - _exchange_bytes(launch)
+    left = MOST_SHARED_BYTES - exchange_bytes(launch)
     result: dict[str, Home] = {}
     for name, (accesses, slots) in found.items():
         buffer = buffers[name]
@@ -98,10 +121,10 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             continue
         assert name not in shares, "the shares of a reduction are each thread's own"
         dims = _padded(buffer, runs.get(name, 1))
-        bytes_needed = None if dims is None else 4 * prod((*dims, *(launch.block.along(dim) for dim in slots)))
-        if dims is not None and bytes_needed is not None and bytes_needed <= left:
-            left -= bytes_needed
-            result[name] = Home(buffer, "shared", slots, dims=dims)
+        shared = None if dims is None else Home(buffer, "shared", slots, dims=dims)
+        if shared is not None and shared.bytes(launch.block) <= left:
+            left -= shared.bytes(launch.block)
+            result[name] = shared
         else:
             result[name] = Home(buffer, "scratch", slots)
     return result
@@ -124,10 +147,14 @@ def _padded(buffer: Buffer, run: int) -> tuple[int, ...] | None:
     return (*dims[:-1], dims[-1] + (WIDEST if run == WIDEST and dims[-1] % WIDEST == 0 else 1))
 
 
-def _exchange_bytes(launch: Launch) -> int:
+def exchange_bytes(launch: Launch) -> int:
     """What combining across warps takes."""
     combines = [leaf for leaf, _ in leaves(launch.body, Scope()) if isinstance(leaf, Combine)]
-    return 4 * launch.block.threads if any(not within_warp(c.dim, launch.block) for c in combines) else 0
+    return 4 * launch.block.threads if any(_exchanges(c.dim, launch.block) for c in combines) else 0
+
+
+def _exchanges(dim: Dim, block: Block) -> bool:
+    return block.along(dim) > 1 and not within_warp(dim, block)
 
 
 def within_warp(dim: Dim, block: Block) -> bool:

@@ -20,13 +20,15 @@ class Places:
     """Spells places.
 
     ``trips`` are, of the loops shared out around a place, the counters of each thread's own part; ``runs`` are the
-    names of places in memory that have been moved together with their neighbours.
+    names of places in memory that have been moved together with their neighbours; ``stages`` says which of its places a
+    tile that is copied ahead has.
     """
 
     homes: Mapping[str, Home]
     block: Block
     trips: dict[str, str] = field(default_factory=dict)
     runs: Mapping[Load, str] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
 
     def element(self, load: Load) -> str:
         """``load`` as an lvalue."""
@@ -39,7 +41,8 @@ class Places:
                 inside = [self._position(index, dim) for index, dim, size in kept if dim is None or size > 1]
                 return load.buffer + "".join(f"[{text}]" for text in inside)
             case "shared":
-                inside = [*(THREAD[dim] for dim in home.slots), *map(index_text, load.indices)]
+                stage = [self.stages[load.buffer]] if home.stages > 1 else []
+                inside = [*stage, *(THREAD[dim] for dim in home.slots), *map(index_text, load.indices)]
                 return load.buffer + "".join(f"[{text}]" for text in inside or ["0"])
             case "memory" | "scratch":
                 return f"{load.buffer}[{self._offset(load)}]"
@@ -59,15 +62,18 @@ class Places:
     def _position(self, index: Index, dim: Dim | None) -> str:
         return index_text(index) if dim is None else self.trips[index.variables[0]]
 
-    def declaration(self, home: Home) -> str:
-        """The declaration of a buffer in registers or in shared memory."""
+    def declaration(self, home: Home, at: int | None = None) -> str:
+        """The declaration of a buffer in registers or in shared memory: ``at`` a float of what the launch asks for."""
         name = home.buffer.name
         if home.where == "registers":
             kept = [size for dim, size in zip(home.owned, home.dims, strict=True) if dim is None or size > 1]
             return f"float {name}" + "".join(f"[{size}]" for size in kept) + ";"
-        sizes = [self.block.along(dim) for dim in home.slots] + list(home.dims)
+        first, *rest = home.sizes(self.block)
+        if at is not None:
+            inside = "".join(f"[{size}]" for size in rest)
+            return f"auto &{name} = *reinterpret_cast<float (*)[{first}]{inside}>(shared_memory + {at});"
         align = f" __align__({4 * home.aligned})" if home.aligned > 1 else ""
-        return f"__shared__{align} float {name}" + ("".join(f"[{size}]" for size in sizes) or "[1]") + ";"
+        return f"__shared__{align} float {name}[{first}]" + "".join(f"[{size}]" for size in rest) + ";"
 
     def floats(self, home: Home) -> str:
         """How many floats of scratch one block takes."""

@@ -36,7 +36,7 @@ def places_of(leaf: Leaf) -> tuple[Load, ...]:
 
 def meets(nodes: Sequence[Node]) -> bool:
     """Whether threads wait for each other somewhere in ``nodes``."""
-    return any(isinstance(n, Barrier | Combine) or (isinstance(n, Sweep) and meets(n.body)) for n in nodes)
+    return any(isinstance(n, Barrier | Combine) or (isinstance(n, Sweep) and (n.ahead or meets(n.body))) for n in nodes)
 
 
 def only_sweep(nodes: Sequence[Node]) -> Sweep | None:

@@ -18,7 +18,7 @@ from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
-from ilang_eq.cuda.storage import WARP, Home, registers_of
+from ilang_eq.cuda.storage import WARP, Home, registers_of, shared_bytes
 from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
@@ -78,9 +78,12 @@ class _Counter:
                     if not _unrolled(node):
                         self.work.slots += times * self.trips(node) * LOOP_SLOTS
                     self.block(node.body, (*path, node))
+                    if node.ahead:
+                        # the first tile is waited for, the others have been on their way for an iteration
+                        self.work.waits += times
+                        self.work.latency += times * self.trips(node) * self._barrier()
                 case Barrier():
-                    warps = self.launch.block.threads / WARP
-                    self.work.latency += times * (self.gpu.barrier + self.gpu.barrier_warp * warps)
+                    self.work.latency += times * self._barrier()
                 case Combine():
                     self.work.slots += times * 2 * log2(self.launch.block.along(node.dim))
                     self.work.latency += times * self.gpu.shuffle * log2(self.launch.block.along(node.dim))
@@ -89,12 +92,16 @@ class _Counter:
                     fetched |= any(self.homes[load.buffer].where in ("memory", "scratch") for load in loads(node.value))
                 case Copy():
                     self._copy(node, times)
-                    fetched = True
+                    fetched |= not node.ahead
                 case _:
                     pass
         if fetched:
             # what unrolled and independent loops fetch is in flight together
             self.work.waits += prod(self.trips(s) for s in path if s.dim is None and not _unrolled(s))
+
+    def _barrier(self) -> float:
+        """The cycles of a barrier."""
+        return self.gpu.barrier + self.gpu.barrier_warp * self.launch.block.threads / WARP
 
     def trips(self, sweep: Sweep) -> float:
         """How often one thread runs the body of ``sweep``."""
@@ -226,17 +233,12 @@ def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tupl
 
 def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
     """The blocks that an SM holds at a time: by threads, registers and shared memory."""
-    shared = _SIZE * sum(
-        prod(home.dims) * prod(launch.block.along(dim) for dim in home.slots)
-        for home in homes.values()
-        if home.where == "shared"
-    )
     limits = [
         gpu.blocks,
         gpu.threads // launch.block.threads,
         gpu.registers // (registers_of(homes) * launch.block.threads),
     ]
-    return min([*limits, gpu.shared_bytes // (shared + 1024)])
+    return min([*limits, gpu.shared_bytes // (shared_bytes(launch, homes) + 1024)])
 
 
 def _volumes(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> tuple[float, float]:

@@ -30,6 +30,11 @@ _REWRITES = (
         r"__shared__ (?:__align__\(\d+\) )?float (\w+)((?:\[\d+\])+);",
         lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
     ),
+    (r"extern __shared__ .*;", ""),
+    (
+        r"auto &(\w+) = \*reinterpret_cast<float \(\*\)((?:\[\d+\])+)>\(shared_memory \+ \d+\);",
+        lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
+    ),
 )
 
 

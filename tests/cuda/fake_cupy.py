@@ -120,6 +120,7 @@ class Fake:
     capturing: dict[int, list[Callable[[], None]]] = field(default_factory=dict)
     graphs: list[list[Callable[[], None]]] = field(default_factory=list)
     functions: list[tuple[str, int, Callable[..., None] | None]] = field(default_factory=list)
+    shared: dict[int, int] = field(default_factory=dict)
     streams: Iterator[int] = field(default_factory=lambda: itertools.count(100))
     properties: dict[str, Any] = field(
         default_factory=lambda: {"name": b"NVIDIA H200", "totalGlobalMem": 150 * 2**30, "multiProcessorCount": 132}
@@ -136,7 +137,9 @@ class Fake:
         )  # fmt: skip
         cuda = SimpleNamespace(
             runtime=runtime,
-            driver=SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=self._launch),
+            driver=SimpleNamespace(
+                CUDADriverError=CUDADriverError, launchKernel=self._launch, funcSetAttribute=self._set
+            ),
             Device=self._device,
             Module=lambda: SimpleNamespace(load_file=self._load, get_function=self._function),
             alloc=self._alloc,
@@ -206,9 +209,16 @@ class Fake:
         self.functions.append((name, parameters.count(",") + 1, run))
         return SimpleNamespace(ptr=len(self.functions))
 
+    def _set(self, function: int, attribute: int, value: int) -> None:
+        assert attribute == 8, "the shared memory that launches may ask for"
+        assert value <= 227 * 1024
+        self.shared[function] = value
+
     def _launch(self, function: int, *sizes: int) -> None:
         gx, gy, gz, bx, by, bz, dynamic, stream, at, extra = sizes
-        assert (gy, gz, by, bz, dynamic, extra) == (1, 1, 1, 1, 0, 0)
+        assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, 0)
+        if dynamic > self.shared.get(function, 48 * 1024):
+            raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: too much shared memory")
         name, count, run = self.functions[function - 1]
         addresses = ctypes.cast(at, ctypes.POINTER(ctypes.c_uint64))
         arguments = tuple(ctypes.c_uint64.from_address(addresses[n]).value for n in range(count))

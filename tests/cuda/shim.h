@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <vector>
 
 #undef INFINITY
 #undef NAN
@@ -26,7 +27,7 @@ struct Fiber {
 constexpr int MOST = 1024, STACK = 1 << 16;
 static Fiber fibers[MOST];
 static ucontext_t scheduler;
-static int threads, current, block, epoch;
+static int threads, current, block, epoch, life;
 static bool failed;
 static char failure[512];
 static void (*body)(void *);
@@ -46,9 +47,12 @@ struct Shadow {
     int write_block = -1, write_epoch = -1, writer = -1;
     int read_block = -1, read_epoch = -1, reader = -1;
     bool many_readers = false, many_blocks = false;
+    bool copying = false; // what a thread has begun to copy here has not arrived
 
     void read(const char *name, long long index)
     {
+        if (copying)
+            fail("read of what is still being copied", name, index, writer);
         if (write_block >= 0 && (write_block != block || (write_epoch == epoch && writer != current)))
             fail("race: read of what another thread writes", name, index, writer);
         if (read_block >= 0 && read_block != block)
@@ -62,6 +66,8 @@ struct Shadow {
 
     void write(const char *name, long long index)
     {
+        if (copying)
+            fail("write of what is still being copied", name, index, writer);
         if (write_block >= 0 && (write_block != block || (write_epoch == epoch && writer != current)))
             fail("race: two writes", name, index, writer);
         if (many_blocks || (read_block >= 0 && read_block != block))
@@ -80,9 +86,9 @@ struct Word {
 
     void enter()
     {
-        if (home != block)
+        if (home != life)
             *this = Word();
-        home = block;
+        home = life;
     }
 };
 
@@ -91,7 +97,9 @@ struct Reference {
     Shadow *shadow;
     const char *name;
     long long index;
+    long long left = 1; // in a row of shared memory, from here on
 
+    const Reference &operator&() const { return *this; }
     operator float() const
     {
         if (!value)
@@ -192,13 +200,52 @@ template <int N> struct Shared<N> {
             return {&overflow.value, &overflow.shadow, "shared memory", index};
         }
         words[index].enter();
-        return {&words[index].value, &words[index].shadow, "shared memory", index};
+        return {&words[index].value, &words[index].shadow, "shared memory", index, N - index};
     }
 };
 
+// A float that a thread has begun to copy. It may arrive at any time until the thread waits; here it does so last.
+struct Flight {
+    Word *to;
+    const float *from;
+};
+static std::vector<Flight> flights[MOST];
+
+template <int N> static void begin(const Reference &to, const Pointer &from, bool exists)
+{
+    if (!to.value)
+        return;
+    if (to.left < N || to.index % N || (to.index + to.left) % N)
+        fail("misaligned", to.name, to.index, -1);
+    if (N > 1 && !begins(from, 4 * N))
+        fail("misaligned", from.name, from.first, -1);
+    for (int n = 0; n < N && !failed; n++) {
+        Word &word = ((Word *)to.value)[n];
+        word.enter();
+        word.shadow.write(to.name, to.index + n);
+        word.shadow.copying = true;
+        if (exists)
+            (void)(float)from[n];
+        flights[current].push_back({&word, exists ? from.values + from.first + n : nullptr});
+    }
+}
+
+static void arrive()
+{
+    for (const Flight &flight : flights[current]) {
+        flight.to->shadow.copying = false;
+        flight.to->shadow.write("shared memory", -1);
+        flight.to->value = flight.from ? *flight.from : 0;
+    }
+    flights[current].clear();
+}
+
 static void start()
 {
+    flights[current].clear();
     body(arguments);
+    if (!flights[current].empty())
+        fail("a copy that is not waited for", "block", block, -1);
     fibers[current].state = DONE;
     swapcontext(&fibers[current].context, &scheduler);
 }
@@ -270,6 +317,7 @@ static void launch(int blocks, int block_threads, bool backwards, void (*what)(v
     for (int n = 0; n < blocks && !failed; n++) {
         block = backwards ? blocks - 1 - n : n;
         epoch = 0;
+        life++;
         run_block(backwards);
     }
 }
@@ -287,6 +335,13 @@ static inline void __syncthreads() { shim::wait(shim::AT_BARRIER); }
 
 // What moves runs: the same functions as in ``ilang_eq/cuda/runs.py``.
 static inline bool aligned(const shim::Pointer &place) { return shim::begins(place, 16); }
+static inline void begin_1(const shim::Reference &to, const shim::Pointer &from, bool exists)
+{
+    shim::begin<1>(to, from, exists);
+}
+static inline void begin_2(const shim::Reference &to, const shim::Pointer &from) { shim::begin<2>(to, from, true); }
+static inline void begin_4(const shim::Reference &to, const shim::Pointer &from) { shim::begin<4>(to, from, true); }
+static inline void arrive() { shim::arrive(); }
 static inline void read_2(float (&to)[2], const shim::Pointer &from) { shim::read_run(to, from); }
 static inline void read_4(float (&to)[4], const shim::Pointer &from) { shim::read_run(to, from); }
 static inline void write_2(const shim::Pointer &to, const float (&from)[2]) { shim::write_run(to, from); }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from ilang_eq import Component, i
 from ilang_eq.cuda.emit import bound, emit
 from ilang_eq.cuda.math import NAMES
-from ilang_eq.cuda.nodes import Combine, Copy, Node, Sweep
+from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, Step, layout, steps, workspaces
 from ilang_eq.lower.ir import Apply, Constant, Load
 from ilang_eq.lower.scalar import spell
@@ -65,7 +67,7 @@ def test_threads_take_runs_of_neighbours() -> None:
 
 def test_rows_of_whole_runs_begin_at_multiples_of_their_size() -> None:
     ((_, homes),) = bound(program(matmul(64, 16)))
-    assert (homes["add0"].dims, homes["add0"].aligned) == ((64, 20), 4)
+    assert (homes["add0"].dims, homes["add0"].aligned, homes["add0"].stages) == ((64, 20), 4, 2)
     assert (homes["add1"].dims, homes["add1"].aligned) == ((16, 68), 4)
 
 
@@ -73,9 +75,31 @@ def test_runs_are_moved_where_arrays_and_rows_allow_it() -> None:
     source = emit(program(matmul(64, 16))).source
     whole, _, rest = source.partition("} else {\n            // +ijk~ij")
     assert "aligned(in0) && in0_1 % 4 == 0 && aligned(in1) && in1_1 % 4 == 0 && aligned(out0);" in whole
-    assert [whole.count(name) for name in ("read_4(in0_run", "read_4(in1_run", "write_4(out0")] == [1, 1, 1]
+    assert [whole.count(name) for name in ("begin_4(&add0", "begin_4(&add1", "write_4(out0")] == [2, 2, 1]
     assert rest
-    assert "_run[" not in rest
+    assert "begin_4" not in rest
+    assert "write_4" not in rest
+
+
+def test_tiles_are_copied_while_the_ones_before_are_in_use() -> None:
+    ((launch, _),) = bound(program(matmul(64, 16)))
+    (loop,) = (node for node in walk(launch.body) if isinstance(node, Sweep) and node.ahead)
+    assert (loop.source.variable, len(loop.ahead)) == ("k", 2)
+    assert not any(isinstance(node, Barrier) for node in loop.body), "the one that an iteration begins with will do"
+    kept = bound(program(i("+ij~ij|i:16,j:16|iji'j'") >> i("ij+ij~ij|i:16,j:16|ij0i'j'")))
+    assert not any(isinstance(node, Sweep) and node.ahead for launch, _ in kept for node in walk(launch.body))
+
+
+def test_large_tiles_are_asked_for_and_lie_apart() -> None:
+    module = emit(program(matmul(128, 32)))
+    (entry,) = module.entries
+    found = re.findall(r"auto &(\w+) = .*\(\*\)((?:\[\d+\])+)>\(shared_memory \+ (\d+)\);", module.source)
+    ends = [4 * (int(first) + prod(map(int, re.findall(r"\d+", sizes)))) for _, sizes, first in found]
+    starts = [4 * int(first) for _, _, first in found]
+    assert [name for name, _, _ in found] == ["add0", "add1"]
+    assert starts == [0, ends[0]]
+    assert ends[-1] == entry.shared
+    assert all(start % 16 == 0 for start in starts)
 
 
 def test_statistics_are_combined_by_shuffles_and_the_weights_shared() -> None:

@@ -102,11 +102,13 @@ def test_many_random_programs() -> None:
 
 BROKEN = {
     "no barrier between copies and product": (
-        r"__syncthreads\(\);(\s+#pragma unroll\s+for \(int k1)",
+        r"(arrive\(\);\s+)__syncthreads\(\);",
         r"\1",
-        "never written",
+        "race|still being copied|never written",
     ),
-    "no barrier before the next copies": (r"(// \+ik~ik.*\n\s+)__syncthreads\(\);", r"\1", "race"),
+    "no barrier before the next copies": (r"__syncthreads\(\);(\s+\{\s+// \+ik~ik)", r"\1", "race"),
+    "no wait for the copies": (r"arrive\(\);", "", "still being copied"),
+    "copies for where others still read": (r"k_stage \^ 1", "k_stage", "still being copied|race|never written"),
     "no barrier at all": (r"__syncthreads\(\);", "", "race|never written"),
     "a barrier that some threads miss": (
         r"__syncthreads\(\);",
@@ -114,7 +116,7 @@ BROKEN = {
         "different places|never written",
     ),
     "an index beyond the end": (r"in0(\[| \+ )\(i \+ i1\)", r"in0\1(i + i1 + 16)", "out of bounds"),
-    "an element of a tile that nobody writes": (r"add0\[i1\]\[k1\] = ", "if (tx) add0[i1][k1] = ", "never written"),
+    "an element of a tile that nobody writes": (r"begin_1\(&add1", "if (tx) begin_1(&add1", "never written"),
     "two blocks that write the same": (r"out0\[\(i \+ ", "out0[(0 * i + ", "race: two writes"),
 }
 
@@ -127,10 +129,10 @@ def test_the_shim_catches(what: str) -> None:
     source = emit(right).source
     broken = re.sub(old, new, source)
     assert broken != source
-    arrays = inputs(right, "full tiles")
-    Emulated([right]).run(0, arrays)
+    arrays = inputs(right, "tails")
+    Emulated([right]).run(0, arrays, blocks=3)
     with pytest.raises(Failure, match=said):
-        Emulated([right], [broken]).run(0, arrays)
+        Emulated([right], [broken]).run(0, arrays, blocks=3)
 
 
 def unaligned(array: np.ndarray) -> np.ndarray:
@@ -154,16 +156,24 @@ def test_rows_that_are_not_aligned(name: str, named: Emulated) -> None:
 
 def test_what_is_assumed_of_rows_is_needed() -> None:
     """Both conditions: where the array begins, and that its rows are whole runs."""
-    right = program(matmul(16, 8))
+    right = program(matmul(64, 16))
     source = emit(right).source
     taken = Emulated([right], [re.sub(r"aligned_rows = .*;", "aligned_rows = true;", source)])
     rng = np.random.default_rng(0)
-    x, y = (rng.standard_normal(shape, dtype=np.float32) for shape in ((32, 32), (32, 34)))
+    x, y = (rng.standard_normal(shape, dtype=np.float32) for shape in ((64, 32), (32, 66)))
     with pytest.raises(Failure, match="misaligned: in1"):
         taken.run(0, [x, y])
     with pytest.raises(Failure, match="misaligned: in0"):
         taken.run(0, [unaligned(x), y])
-    agrees(Emulated([right]).run(0, [x, y]), matmul(16, 8), [x, y])
+    agrees(Emulated([right]).run(0, [x, y]), matmul(64, 16), [x, y])
+
+
+def test_more_shared_memory_than_a_kernel_may_declare() -> None:
+    right = program(matmul(128, 32))
+    assert emit(right).entries[0].shared > 48 * 1024
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in ((128, 72), (72, 130))]
+    agrees(Emulated([right]).run(0, arrays), matmul(128, 32), arrays)
 
 
 HAND = {

@@ -208,7 +208,7 @@ def test_a_machine_that_is_not_fit(what: str, fake: Fake) -> None:
 def test_machine_code_for_another_device(fake: Fake, tmp_path: Path) -> None:
     fake.broken_driver, fake.capability = "CUDA_ERROR_NO_BINARY_FOR_GPU", "80"
     with pytest.raises(DeviceError, match=r"(?s)NO_BINARY_FOR_GPU.*machine code for sm_80, not sm_90"):
-        device.load(tmp_path / "kernel.sm_90.cubin", ["ilang_kernel"])
+        device.load(tmp_path / "kernel.sm_90.cubin", {"ilang_kernel": 0})
 
 
 def test_out_of_memory(fake: Fake) -> None:

@@ -23,11 +23,11 @@ def _missing() -> bool:
 
 pytestmark = pytest.mark.skipif(_missing(), reason="needs NVRTC: pip install nvidia-cuda-nvrtc")
 
-CASES = {**NAMED, "matmul 64": matmul(64, 16)}
+CASES = {**NAMED, "matmul 64": matmul(64, 16), "matmul 128": matmul(128, 32)}
 
 
 @pytest.mark.parametrize("arch", [80, 89, 90])
-@pytest.mark.parametrize("name", ["attention", "softmax", "matmul 64"])
+@pytest.mark.parametrize("name", ["attention", "softmax", "matmul 64", "matmul 128"])
 def test_compiles_without_spills(name: str, arch: int) -> None:
     module = emit(program(CASES[name]))
     code, usage = compiled(module.source, arch)
@@ -44,6 +44,12 @@ def test_a_product_reads_shared_memory_in_runs() -> None:
     assert loop.count("fma.rn.f32") == 256
     assert loop.count("ld.shared.v4.f32") == 16
     assert "ld.shared.f32" not in loop
+
+
+def test_tiles_go_past_the_registers_in_16_bytes() -> None:
+    text = assembly(emit(program(matmul(128, 16))).source, 80)
+    assert text.count("cp.async.cg.shared.global") == 8, "two runs a thread of each tile, before the loop and in it"
+    assert text.count("cp.async.wait_all") == 2, "for full tiles, and for any"
 
 
 @pytest.mark.parametrize("name", NAMED.keys() - {"attention", "softmax"})

@@ -7,10 +7,22 @@ __device__ __forceinline__ long long ceil_div(long long x, long long y) { return
 // Whether runs of 16 bytes begin here.
 __device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }
 
-__device__ __forceinline__ void read_4(float (&to)[4], const float *place)
+// What this thread has begun to copy has arrived; a barrier later, what all others have.
+__device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// Begins to copy a float to shared memory, or to put a zero there; the source is not read then.
+__device__ __forceinline__ void begin_1(float *to, const float *from, bool exists)
 {
-    const float4 found = *reinterpret_cast<const float4 *>(place);
-    to[0] = found.x, to[1] = found.y, to[2] = found.z, to[3] = found.w;
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    const int bytes = exists ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+}
+
+// Begins to copy 16 bytes to shared memory, past the first-level cache; both places are aligned.
+__device__ __forceinline__ void begin_4(float *to, const float *from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
@@ -23,9 +35,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
 {
     const int tx = threadIdx.x % 16;
     const int ty = threadIdx.x / 16;
-    __shared__ __align__(16) float add0[16][12];
-    __shared__ float add1[8][17];
-    const bool aligned_rows = aligned(in0) && in0_1 % 4 == 0 && aligned(in1) && in1_1 % 4 == 0;
+    __shared__ __align__(16) float add0[2][16][12];
+    __shared__ float add1[2][8][17];
+    const bool aligned_rows = aligned(in0) && in0_1 % 4 == 0;
     const long long tasks_i = ceil_div(in0_0, 16);
     const long long tasks_j = ceil_div(in1_1, 16);
     for (long long task = blockIdx.x; task < tasks_i * tasks_j; task += gridDim.x) {
@@ -42,40 +54,87 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                 }
             }
             __syncthreads();
-            for (long long k = 0; k < in0_1; k += 8) {
-                if (k + 8 <= in0_1) {
-                    // +ik~ik|i:16,k:8|iki'k'
-                    __syncthreads();
+            {
+                // +ik~ik|i:16,k:8|iki'k'
+                // +kj~kj|j:16,k:8|jkj'k'
+                const long long k_next = 0;
+                if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 32) {
                             const int i1 = add0_at / 2;
                             const int k1_run = add0_at % 2 * 4;
-                            float in0_run[4];
-                            read_4(in0_run, in0 + (i + i1) * in0_1 + k + k1_run);
-                            #pragma unroll
-                            for (int k1_lane = 0; k1_lane < 4; k1_lane++) {
-                                const int k1 = k1_run + k1_lane;
-                                add0[i1][k1] = in0_run[k1_lane];
-                            }
+                            begin_4(&add0[0][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
                     }
-                    // +kj~kj|j:16,k:8|jkj'k'
                     {
                         const int add1_at = threadIdx.x;
-                        if (add1_at < 32) {
-                            const int k1 = add1_at / 4;
-                            const int j1_run = add1_at % 4 * 4;
-                            float in1_run[4];
-                            read_4(in1_run, in1 + (k + k1) * in1_1 + j + j1_run);
-                            #pragma unroll
-                            for (int j1_lane = 0; j1_lane < 4; j1_lane++) {
-                                const int j1 = j1_run + j1_lane;
-                                add1[k1][j1] = in1_run[j1_lane];
-                            }
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
                         }
                     }
-                    __syncthreads();
+                } else if (k_next < in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                }
+            }
+            int k_stage = 0;
+            for (long long k = 0; k < in0_1; k += 8) {
+                arrive();
+                __syncthreads();
+                const long long k_next = k + 8;
+                if (k_next + 8 <= in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 32) {
+                            const int i1 = add0_at / 2;
+                            const int k1_run = add0_at % 2 * 4;
+                            begin_4(&add0[k_stage ^ 1][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
+                        }
+                    }
+                } else if (k_next < in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                }
+                if (k + 8 <= in0_1) {
                     #pragma unroll
                     for (int k1 = 0; k1 < 8; k1++) {
                         {
@@ -83,32 +142,12 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                             {
                                 const int j1 = tx;
                                 // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                float mul2 = add0[k_stage][i1][k1] * add1[k_stage][k1][j1];
                                 out0_sum += mul2;
                             }
                         }
                     }
                 } else {
-                    // +ik~ik|i:16,k:8|iki'k'
-                    __syncthreads();
-                    {
-                        const int add0_at = threadIdx.x;
-                        if (add0_at < 128) {
-                            const int i1 = add0_at / 8;
-                            const int k1 = add0_at % 8;
-                            add0[i1][k1] = k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
-                        }
-                    }
-                    // +kj~kj|j:16,k:8|jkj'k'
-                    {
-                        const int add1_at = threadIdx.x;
-                        if (add1_at < 128) {
-                            const int k1 = add1_at / 16;
-                            const int j1 = add1_at % 16;
-                            add1[k1][j1] = k1 < least(8, in0_1 - k) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
-                        }
-                    }
-                    __syncthreads();
                     #pragma unroll 1
                     for (int k1 = 0; k1 < least(8, in0_1 - k); k1++) {
                         {
@@ -116,12 +155,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                             {
                                 const int j1 = tx;
                                 // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                float mul2 = add0[k_stage][i1][k1] * add1[k_stage][k1][j1];
                                 out0_sum += mul2;
                             }
                         }
                     }
                 }
+                k_stage ^= 1;
             }
             {
                 const int i_2 = ty;
@@ -141,28 +181,87 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                 }
             }
             __syncthreads();
-            for (long long k = 0; k < in0_1; k += 8) {
-                if (k + 8 <= in0_1) {
-                    // +ik~ik|i:16,k:8|iki'k'
-                    __syncthreads();
+            {
+                // +ik~ik|i:16,k:8|iki'k'
+                // +kj~kj|j:16,k:8|jkj'k'
+                const long long k_next = 0;
+                if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            add0[i1][k1] = i1 < least(16, in0_0 - i) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
+                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
                         }
                     }
-                    // +kj~kj|j:16,k:8|jkj'k'
                     {
                         const int add1_at = threadIdx.x;
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            add1[k1][j1] = j1 < least(16, in1_1 - j) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
+                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
                         }
                     }
-                    __syncthreads();
+                } else if (k_next < in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
+                        }
+                    }
+                }
+            }
+            int k_stage = 0;
+            for (long long k = 0; k < in0_1; k += 8) {
+                arrive();
+                __syncthreads();
+                const long long k_next = k + 8;
+                if (k_next + 8 <= in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
+                        }
+                    }
+                } else if (k_next < in0_1) {
+                    {
+                        const int add0_at = threadIdx.x;
+                        if (add0_at < 128) {
+                            const int i1 = add0_at / 8;
+                            const int k1 = add0_at % 8;
+                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                        }
+                    }
+                    {
+                        const int add1_at = threadIdx.x;
+                        if (add1_at < 128) {
+                            const int k1 = add1_at / 16;
+                            const int j1 = add1_at % 16;
+                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
+                        }
+                    }
+                }
+                if (k + 8 <= in0_1) {
                     #pragma unroll
                     for (int k1 = 0; k1 < 8; k1++) {
                         {
@@ -170,32 +269,12 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                             {
                                 const int j1 = tx;
                                 // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                float mul2 = add0[k_stage][i1][k1] * add1[k_stage][k1][j1];
                                 out0_sum += mul2;
                             }
                         }
                     }
                 } else {
-                    // +ik~ik|i:16,k:8|iki'k'
-                    __syncthreads();
-                    {
-                        const int add0_at = threadIdx.x;
-                        if (add0_at < 128) {
-                            const int i1 = add0_at / 8;
-                            const int k1 = add0_at % 8;
-                            add0[i1][k1] = i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k) ? in0[(i + i1) * in0_1 + k + k1] : 0.0f;
-                        }
-                    }
-                    // +kj~kj|j:16,k:8|jkj'k'
-                    {
-                        const int add1_at = threadIdx.x;
-                        if (add1_at < 128) {
-                            const int k1 = add1_at / 16;
-                            const int j1 = add1_at % 16;
-                            add1[k1][j1] = k1 < least(8, in0_1 - k) && j1 < least(16, in1_1 - j) ? in1[(k + k1) * in1_1 + j + j1] : 0.0f;
-                        }
-                    }
-                    __syncthreads();
                     #pragma unroll 1
                     for (int k1 = 0; k1 < least(8, in0_1 - k); k1++) {
                         {
@@ -203,12 +282,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                             {
                                 const int j1 = tx;
                                 // ik*kj~ijk|i:16,j:16,k:8|ijk01k'i'j'
-                                float mul2 = add0[i1][k1] * add1[k1][j1];
+                                float mul2 = add0[k_stage][i1][k1] * add1[k_stage][k1][j1];
                                 out0_sum += mul2;
                             }
                         }
                     }
                 }
+                k_stage ^= 1;
             }
             {
                 const int i_2 = ty;

@@ -1,0 +1,111 @@
+"""CUDA C text of tiles that all threads of a block copy, in one line or while the iteration before works."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ilang_eq.cuda.ahead import next_tile
+from ilang_eq.cuda.context import At, Lane, end_of, indented, under
+from ilang_eq.cuda.nodes import Copy, Node, Sweep, part_of
+from ilang_eq.cuda.runs import conditions, first_of, may_move
+from ilang_eq.cuda.text import Places
+from ilang_eq.cuda.used import Used
+from ilang_eq.cuda.walks import parts_of_tiles
+from ilang_eq.lower.ir import Comment, Declare, For, Load
+
+IN_FLIGHT = 8
+"""Trips of a shared-out loop that are unrolled, so that their loads are under way together."""
+
+
+def in_line(copy: Copy, width: int, threads: int, body: Sequence[str]) -> list[str]:
+    """``body`` for every run of ``width`` elements, which go to the threads in turn."""
+    name, near = copy.target.buffer, copy.loops[-1]
+    count = copy.runs * copy.width // width
+    positions: list[str] = []
+    left = f"{name}_at"
+    for n, loop in enumerate(reversed(copy.loops)):
+        size = (loop.limit or 1) // (1 if n else width)
+        position = left if n == len(copy.loops) - 1 else f"{left} % {size}"
+        if loop is near and width > 1:
+            positions.append(f"const int {Lane(near.variable, width, 'int').run_name} = {position} * {width};")
+        else:
+            positions.append(f"const int {loop.variable} = {position};")
+        left = f"{left} / {size}"
+    lines = [*reversed(positions), *body]
+    lines = lines if count % threads == 0 else under([f"{name}_at < {count}"], lines)
+    trips = -(-count // threads)
+    if trips == 1:
+        return ["{", *indented([f"const int {name}_at = threadIdx.x;", *lines]), "}"]
+    head = f"for (int {name}_trip = 0; {name}_trip < {trips}; {name}_trip++) {{"
+    unroll = "#pragma unroll" if trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
+    return [unroll, head, *indented([f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *lines]), "}"]
+
+
+def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, None]) -> list[str]:
+    """The text that begins to copy a tile; ``aligned`` gets what is assumed of the array."""
+    source, near = copy.update.value, copy.loops[-1]
+    assert isinstance(source, Load), "what is copied ahead is copied as it is"
+    tests = [
+        f"{loop.variable} < {end_of(loop, False, loop.outer)}" for loop in copy.loops if part_of(loop) not in at.full
+    ]
+    lane = Lane(near.variable, copy.width, "int")
+    together = at.together and not tests and copy.width > 1
+    if together and all(may_move(place, lane, at.steps, places.homes) for place in (source, copy.target)):
+        aligned |= dict.fromkeys(conditions(places.homes[source.buffer], copy.width))
+        used.moves.add(f"begin_{copy.width}")
+        to, start = places.element(first_of(copy.target, lane)), places.address(first_of(source, lane))
+        return in_line(copy, copy.width, places.block.threads, [f"begin_{copy.width}(&{to}, {start});"])
+    used.moves.add("begin_1")
+    exists = " && ".join(tests) or "true"
+    text = f"begin_1(&{places.element(copy.target)}, {places.address(source)}, {exists});"
+    return in_line(copy, 1, places.block.threads, [text])
+
+
+def begun_next(
+    loop: For, copies: Sequence[Copy], at: At, places: Places, used: Used, aligned: dict[str, None]
+) -> list[str]:
+    """Begins to copy the tiles at the position ``next_name`` of ``loop``, if there is one."""
+    name = next_name(loop)
+    following = [next_tile(copy, loop.variable, name) for copy in copies]
+    at = replace(at, steps={**at.steps, name: loop.step})
+    whole = parts_of_tiles(replace(loop, variable=name), following)
+    end = end_of(loop, False, loop.outer)
+    rest = [line for copy in following for line in begun(copy, at, places, used, aligned)]
+    if not whole or at.tail:
+        return under([f"{name} < {end}"], rest)
+    full = replace(at, full=at.full | whole)
+    main = [line for copy in following for line in begun(copy, full, places, used, aligned)]
+    return [
+        f"if ({name} + {loop.step} <= {end}) {{",
+        *indented(main),
+        f"}} else if ({name} < {end}) {{",
+        *indented(rest),
+        "}",
+    ]
+
+
+def next_name(loop: For) -> str:
+    """The position of the iteration after."""
+    return f"{loop.variable}_next"
+
+
+def stage_name(loop: For) -> str:
+    """Which of its places the tile of this iteration has."""
+    return f"{loop.variable}_stage"
+
+
+def apart(node: Sweep) -> tuple[list[str], Sweep]:
+    """What is said of the copies that run ahead in ``node``, and the loop without them."""
+    said: list[str] = []
+    kept: list[Node] = []
+    for inner in node.body:
+        if isinstance(inner, Copy) and inner.ahead:
+            behind = len(kept)
+            while behind and isinstance(kept[behind - 1], Comment | Declare):
+                behind -= 1
+            said += [f"// {n.text}" for n in kept[behind:] if isinstance(n, Comment)]
+            kept[behind:] = [n for n in kept[behind:] if not isinstance(n, Comment)]
+        else:
+            kept.append(inner)
+    return said, replace(node, body=tuple(kept))
