@@ -44,8 +44,8 @@ def in_parts(program: NodeList) -> NodeList:
             *whole, cut = chain
             for name in (*(each.name for each in whole), cut.name):
                 replaced[name] = []
-            for item, part in enumerate(readers[cut.name]):
-                replaced[part.name] = list(_part(whole, part, _bounds(cut)[_index(part)], item, parameters))
+            for part in readers[cut.name]:
+                replaced[part.name] = list(_part(whole, part, _bounds(cut)[_index(part)], parameters))
     nodes = [made for node in program.nodes for made in replaced.get(node.name, [node])]
     return replace(program, nodes=tuple(nodes)) if replaced else program
 
@@ -105,9 +105,7 @@ def _index(part: Node) -> int:
     return part.args[1] if isinstance(part.args[1], int) else 0
 
 
-def _part(
-    whole: Sequence[Node], part: Node, bounds: tuple[int, int], item: int, types: Mapping[str, Type]
-) -> Iterator[Node]:
+def _part(whole: Sequence[Node], part: Node, bounds: tuple[int, int], types: Mapping[str, Type]) -> Iterator[Node]:
     """``whole``, a product and reshapes, for what lies between ``bounds``; the last node is called as ``part`` is."""
     product, *reshapes = whole
     place = _PRODUCTS[product.op]
@@ -118,10 +116,10 @@ def _part(
         if isinstance(given, Ref):
             shape = list(types[given.name].shape)
             shape[dimension] = width
-            made = f"{product.name}_{given.name}_{item}"
+            made = f"{part.name}.{given.name}"
             yield Node(made, PART, (given, dimension, *bounds), (), Type("float32", tuple(shape)), product.line)
             args[position] = Ref(made)
-    names = [*(f"{each.name}_{item}" for each in whole[:-1]), part.name]
+    names = [*(f"{part.name}.{each.name}" for each in whole[:-1]), part.name]
     yield replace(product, name=names[0], args=tuple(args), type=_last(product.type, width))
     for before, name, each in zip(names, names[1:], reshapes, strict=False):
         shape = each.args[-1]
