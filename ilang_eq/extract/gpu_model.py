@@ -40,6 +40,8 @@ IN_FLIGHT = 4.0
 SECTOR = 8
 """Floats that a request to memory moves at least."""
 BANKS = 32
+ADDRESS_SLOTS = 2.0
+"""Instructions for the address of a request to memory: 64 bits, of strides that only the call knows."""
 COPY_SLOTS = 8.0
 """Instructions for the positions of a run that is copied."""
 _SIZE = 4
@@ -166,7 +168,7 @@ class _Counter:
 
     def _asked(self, home: Home, requests: float, addresses: Sequence[int], width: int) -> None:
         """Count requests of a warp, each for ``width`` words from every address on."""
-        self.work.requests += requests
+        self.work.requests += requests * (1 if home.where == "shared" else 1 + ADDRESS_SLOTS)
         words = {address + n for address in addresses for n in range(width)}
         if home.where == "shared":
             self.work.cycles += requests * _conflicts(words)

@@ -63,6 +63,14 @@ def test_rows_that_share_a_bank_cost() -> None:
         assert terms(product, SQUARE)["shared memory"] < 1.6 * terms(matmul(64, 16), SQUARE)["shared memory"]
 
 
+def test_a_product_copies_both_operands_rather_than_read_memory_in_its_innermost_loop() -> None:
+    copies = i("+ik~ki|i:128,k:16|ikk'i'"), i("+kj~kj|j:128,k:16|jkj'k'")
+    product, total = "ki*kj~ijk|i:128,j:128,k:16|ij", i("+ijk~ij|i:128,j:128,k:16|ijkk'i'j'0")
+    both = (copies[0] | copies[1]) >> i(f"{product}k10k'i'j'") >> total
+    one = copies[0] >> i(f"{product}k0k'i'j'") >> total
+    assert terms(both, SQUARE)["all"] < 0.98 * terms(one, SQUARE)["all"]
+
+
 def test_few_blocks_wait_for_memory() -> None:
     rows = i("+ij~i|i:4|ii'j")
     few, many = terms(rows, [(8, 2**20)]), terms(rows, [(2**13, 2**10)])
