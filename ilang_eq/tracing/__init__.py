@@ -25,7 +25,8 @@ def trace(
     Args:
         module: what to trace, in evaluation mode; no gradients are recorded.
         example_inputs: arguments to trace it with, by position, or by name if it is a mapping. Their shapes are kept.
-        strict: refuse a model of which any call is left to PyTorch.
+        strict: refuse a model of which a call is left to PyTorch, but for those that make or read whole numbers or
+            truth values, such as embeddings: they are PyTorch's by design.
         threads: how many threads a kernel may use; all cores if None.
 
     Returns:
@@ -42,7 +43,7 @@ def trace(
     named = isinstance(example_inputs, Mapping)
     args, kwargs = ((), example_inputs) if named else (tuple(example_inputs), {})
     traced = Traced(capture(module, args, kwargs), Kernels(threads))
-    if strict and traced.coverage.rows:
+    if strict and traced.coverage.refused:
         raise TraceError(f"strict, and these calls stay with PyTorch:\n{traced.coverage}")
     return traced
 

@@ -30,6 +30,7 @@ class Row:
         reason: why 𝚒 does not compute it.
         calls: how many there are.
         operations: floating-point operations in all of them, estimated.
+        integers: whether they make or read whole numbers or truth values, as embeddings do: those stay by design.
     """
 
     op: str
@@ -37,6 +38,7 @@ class Row:
     reason: str
     calls: int
     operations: int
+    integers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ class Coverage:
     def left(self) -> int:
         """Floating-point operations that stay with PyTorch."""
         return sum(row.operations for row in self.rows)
+
+    @property
+    def refused(self) -> tuple[Row, ...]:
+        """What a strict trace refuses: the rows of floating-point numbers alone."""
+        return tuple(row for row in self.rows if not row.integers)
 
     @property
     def fraction(self) -> float:
@@ -77,15 +84,19 @@ def coverage(partition: Partition) -> Coverage:
     """The coverage of a program at the shapes of its example."""
     found = partition.support
     sizes = found.program.sizes
-    rows: dict[tuple[str, str, str], tuple[int, int]] = {}
+    rows: dict[tuple[str, str, str, bool], tuple[int, int]] = {}
     for name, reason in found.left.items():
         node = found.values.nodes[name]
         if node.op.startswith("ilang_eq."):
             continue
-        key = node.op, node.line, reason
+        types = [found.values.types[value].dtype for value in (name, *node.reads)]
+        key = node.op, node.line, reason, any(dtype.startswith(("int", "uint", "bool")) for dtype in types)
         calls, operations = rows.get(key, (0, 0))
         rows[key] = calls + 1, operations + _operations(node, found.values.types).value(sizes)
-    listed = [Row(*key, *counts) for key, counts in rows.items()]
+    listed = [
+        Row(op, line, reason, calls, operations, integers)
+        for (op, line, reason, integers), (calls, operations) in rows.items()
+    ]
     listed.sort(key=lambda row: -row.operations)
     return Coverage(sum(region.operations(sizes) for region in partition.regions), tuple(listed))
 

@@ -198,10 +198,18 @@ def test_parameters_may_change_between_calls() -> None:
         torch.testing.assert_close(traced(x), layer(x))
 
 
-def test_strict_names_what_stays_with_pytorch() -> None:
+def test_strict_leaves_whole_numbers_to_pytorch() -> None:
     table = torch.nn.Embedding(4, 3)
-    with pytest.raises(TraceError, match=r"(?s)strict.*aten\.embedding\.default.*not in the table"):
-        trace(lambda n: table(n) * 2, (torch.tensor([1, 2]),), strict=True)
+    traced = trace(lambda n: table(n + 1) * 2, (torch.tensor([1, 2]),), strict=True)
+    assert {(row.op, row.integers) for row in traced.coverage.rows} == {
+        ("aten.embedding.default", True),
+        ("aten.add.Tensor", True),
+    }
+
+
+def test_strict_names_what_stays_with_pytorch() -> None:
+    with pytest.raises(TraceError, match=r"(?s)strict.*aten\.cumsum\.default.*not in the table"):
+        trace(lambda x: x.cumsum(0) * 2, (torch.randn(3),), strict=True)
     assert not trace(lambda x: x * 2, (torch.randn(3),), strict=True).coverage.rows
 
 
