@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ilang_eq.c.lanes import WIDTHS
@@ -16,6 +16,7 @@ from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
+from ilang_eq.lower.walk import replace_in_body, stride, updates
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 
@@ -41,8 +42,8 @@ class Statements:
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
         lines: list[str] = []
-        for node in nodes:
-            text = self._node(node)
+        for position, node in enumerate(nodes):
+            text = self._strips(node, nodes[position + 1 :]) if isinstance(node, Strips) else self._node(node)
             # a declaration and the assignment right after it are one sentence
             if isinstance(node, Assign) and lines and lines[-1] == f"float {node.target.buffer};":
                 lines[-1] = f"float {text[0]}"
@@ -67,7 +68,7 @@ class Statements:
                 staged = staged_nest_lines(node, self.layout, self.used)
                 return nest_lines(node, self.layout, self.used) if staged is None else staged
             case Strips():
-                return self._strips(node)
+                return self._strips(node, ())
             case Fold():
                 return self._fold(node)
             case Registers():
@@ -103,14 +104,34 @@ class Statements:
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
         return [head, *indented([*ends, *body]), "}"]
 
-    def _strips(self, node: Strips) -> list[str]:
+    def _strips(self, node: Strips, later: Sequence[Node]) -> list[str]:
         bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step
         if streamed_place(node.rest.source, self.streamed) is not None:
             return self.simd(node.rest, "0", bound)
-        main = self._loop(node.main)
+        head, *body = self._loop(node.main)
+        main = [head, *indented(self._fetched_ahead(node, later)), *body]
         if bound.isdigit() and int(bound) % step == 0:
             return main
         return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
+
+    def _fetched_ahead(self, node: Strips, later: Sequence[Node]) -> list[str]:
+        """Asks for the lines of an output that a loop after ``node`` fills, all at once: memory works meanwhile."""
+        mine, strip = node.rest.source, node.main.body[0]
+        assert isinstance(strip, VectorNest), "a strip is a nest"
+        lane = strip.loops[-1].variable
+        for other in (n.source for n in later if isinstance(n, Simd) and not n.reductions):
+            if replace(other, variable=mine.variable, body=()) == replace(mine, body=()):
+                for target in {update.target: None for update in updates(other.body) if self._leaves(update.target)}:
+                    if stride(target, other.variable) == "unit":
+                        (moved,) = replace_in_body((Assign(target, target),), other.variable, (mine.variable, lane))
+                        assert isinstance(moved, Assign), "as it was"
+                        line = f"__builtin_prefetch(&{self.layout.element(moved.target)}, 1);"
+                        return unrolled(strip.loops, strip.lanes, [line])
+        return []
+
+    def _leaves(self, target: Load) -> bool:
+        """Whether ``target`` is an output's: nothing has brought it near."""
+        return target.buffer in self.layout.buffers and self.layout.buffers[target.buffer].role == "output"
 
     def simd(self, node: Simd, first: str, last: str) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""

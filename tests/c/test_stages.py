@@ -20,6 +20,7 @@ from tests.c.ulp import worst_ulp_of_several
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 ROWS = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
+SOFTMAX = ROWS >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
 HANDED_ON = i("i*2~i|i:64|") >> (I & i("^i~i|i:64|ii'0")) >> i("i*i~i|i:64|ii'01")
 TWICE = i("^i~i|i:64|") >> i("^i~i|i:64|ii'0") >> i("i+1~i|i:64|ii'0")
 TILE = i("ik*jk~kij|i:4,j:16|ijki'j'") >> i("+kij~ij|i:4,j:16|ijki'j'0") >> i("^ij~ij|i:4,j:16|ij0i'j'")
@@ -27,6 +28,7 @@ SUMMED = i("ij*1~ij|i:6,j:32|jii'j'") >> i("^ij~ij|i:6,j:32|jii'j'0") >> i("+ij~
 OF_ROWS = i("^i~i") >> i("i*ij~ij||i0j")
 COMPONENTS = {
     "rows": (ROWS, ((5, 200),)),
+    "softmax": (SOFTMAX, ((5, 200),)),
     "handed on": (HANDED_ON, ((200,),)),
     "twice": (TWICE, ((130,),)),
     "tile": (TILE, ((9, 7), (35, 7))),
@@ -82,6 +84,14 @@ def test_error_bound_everywhere() -> None:
     worst = worst_ulp_of_several("exp_of", "exp(x[i])", stride=1)
     print(f"exp of several vectors: {worst:.3f} ulp")
     assert worst <= 0.91
+
+
+def test_an_output_that_is_filled_later_is_fetched_meanwhile() -> None:
+    """While the exponentials of a row are computed, the lines come in that their quotients are stored to."""
+    text = source(SOFTMAX)
+    ahead = "__builtin_prefetch(&out0[i * in0_1 + j + j_lane], 1);"
+    assert text.index(ahead) < text.index("exp_of16_each(pow")
+    assert "__builtin_prefetch" not in source(ROWS), "the loop of the exponentials writes the output itself"
 
 
 @needs_compiler

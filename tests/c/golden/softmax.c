@@ -403,6 +403,10 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         // ^ij~ij
         float add2 = 0.0f;
         for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                __builtin_prefetch(&out0[i * in0_1 + j + j_lane], 1);
+            }
             {
                 vec16 pow1_value_each[64 / LANES16];
                 UNROLL
