@@ -10,6 +10,7 @@ from typing import assert_never
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.quotients import inverted
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
@@ -149,6 +150,18 @@ class Statements:
         if target is not None and not names:
             return streamed_lines(loop, target, (first, last), body, self.layout, self.used)
         lines = ["#pragma omp simd" + clauses, head, *indented(body), "}"]
+        without = None if names else inverted(loop)
+        if without is not None:
+            fast = Statements(self.layout, self.used).lines([s for s in without.body if not isinstance(s, For)])
+            lines = [
+                f"const float inverse = 1.0f / {self.layout.element(without.divisor)};",
+                "if (isnormal(inverse)) {",
+                *indented(["#pragma omp simd", head, *indented(fast), "}"]),
+                "} else {",
+                *indented(lines),
+                "}",
+            ]
+            return ["{", *indented(lines), "}"]
         if not outside:
             return lines
         into = [f"float {name} = {self.layout.element(target)};" for target, name in outside.items()]

@@ -298,9 +298,19 @@ static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, float *r
 
 static NOINLINE void tasks_div3_few_rows_4(int64_t first, int64_t last, int64_t i, float *restrict out0, float *restrict pow1, float *restrict add2, int64_t in0_1)
 {
+    {
+        const float inverse = 1.0f / add2[0];
+        if (isnormal(inverse)) {
 #pragma omp simd
-    for (int64_t j = first; j < last; j++) {
-        out0[i * in0_1 + j] = pow1[j] / add2[0];
+            for (int64_t j = first; j < last; j++) {
+                out0[i * in0_1 + j] = pow1[j] * inverse;
+            }
+        } else {
+#pragma omp simd
+            for (int64_t j = first; j < last; j++) {
+                out0[i * in0_1 + j] = pow1[j] / add2[0];
+            }
+        }
     }
 }
 
@@ -456,9 +466,19 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             }
             add2 += add2_block;
         }
+        {
+            const float inverse = 1.0f / add2;
+            if (isnormal(inverse)) {
 #pragma omp simd
-        for (int64_t j = 0; j < in0_1; j++) {
-            out0[i * in0_1 + j] = pow1[j] / add2;
+                for (int64_t j = 0; j < in0_1; j++) {
+                    out0[i * in0_1 + j] = pow1[j] * inverse;
+                }
+            } else {
+#pragma omp simd
+                for (int64_t j = 0; j < in0_1; j++) {
+                    out0[i * in0_1 + j] = pow1[j] / add2;
+                }
+            }
         }
     }
 }
