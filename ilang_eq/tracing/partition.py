@@ -90,14 +90,23 @@ def _cheap_to_store(found: Support, inside: frozenset[str]) -> frozenset[str]:
 
     Elementwise work stays with what reads it. A value of products or reductions stays with a product that reads it if
     it is no smaller than what else that product reads and makes, and with a reduction if it is no smaller than what
-    the products read that it is made of. So scores stay between two products, and layers of weights come apart.
+    the products read that it is made of. So scores stay between two products, and layers of weights come apart. Where
+    elementwise work joins products, all but the last are stored if they are smaller than what those products read.
     """
     cheap: set[str] = set()
     moved: dict[str, int | None] = {}
+    products: dict[str, frozenset[str]] = {}
+    position = {name: n for n, name in enumerate(found.computed)}
     for name in found.computed:
         node = found.values.nodes[name]
         operands = [found.origin(read) for read in node.reads]
-        before = [moved[o] for o in operands if o in inside and o not in cheap]
+        within = [o for o in operands if o in inside and o not in cheap]
+        if node.op in POINTWISE and len(within) > 1 and not frozenset.intersection(*(products[o] for o in within)):
+            first, *others = sorted(within, key=position.__getitem__, reverse=True)
+            cheap.update(o for o in others if products[o] and products[first] and found.elements(o) < (moved[o] or 0))
+            within = [o for o in within if o not in cheap]
+        products[name] = frozenset({name} if node.op in CONTRACTIONS else ()).union(*(products[o] for o in within))
+        before = [moved[o] for o in within]
         own = sum(map(found.elements, node.reads)) if node.op in CONTRACTIONS else 0
         known = [count for count in before if count is not None]
         moved[name] = None if node.op in POINTWISE and not known else own + sum(known)

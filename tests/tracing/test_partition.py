@@ -71,6 +71,17 @@ def test_a_value_that_two_products_read_is_stored() -> None:
     assert traced.regions[0].members == ("mul",)
 
 
+def test_products_with_weights_that_are_joined_come_apart() -> None:
+    gate, up = torch.nn.Linear(16, 32), torch.nn.Linear(16, 32)
+
+    def gated(x: Any) -> Any:
+        return F.silu(gate(x)) * up(x)
+
+    traced = agrees(gated, torch.randn(4, 16), regions=2)
+    assert [str(region.component).count("jk~ikj") for region in traced.regions] == [1, 1]
+    agrees(lambda x: (y := gate(x)).sigmoid() * y, torch.randn(4, 16), regions=1)
+
+
 def test_a_returned_value_is_stored() -> None:
     traced = interpreted(lambda x: (x.exp(), x.exp().sum()), torch.randn(3))
     first = torch.randn(3)
