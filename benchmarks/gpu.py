@@ -30,7 +30,7 @@ from benchmarks.gpu_cases import CASES, Case, chosen
 from benchmarks.gpu_peers import peers
 from benchmarks.gpu_report import table, write
 from benchmarks.gpu_rig import Rig, rig
-from ilang_eq import optimize
+from ilang_eq import ILangError, optimize
 from ilang_eq.cuda.build import compiled
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.extract.gpu_machine import chosen_gpu
@@ -40,7 +40,6 @@ from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from ilang_eq.optimized import Optimized
 from ilang_eq.work import work_of
 
 RESULTS = Path(__file__).parent / "results"
@@ -86,18 +85,21 @@ def find_schedules(cases: Sequence[Case], folder: Path, seconds: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     missing = [case for case in cases if not (folder / f"{case.slug}.i").exists()]
 
-    def search(case: Case) -> Optimized:
+    def search(case: Case) -> tuple[str, str]:
         component = read_component(case.text)
-        return optimize(component, case.shapes, target="cuda", budget_s=seconds, database=False)
+        try:
+            best = optimize(component, case.shapes, target="cuda", budget_s=seconds, database=False)
+        except ILangError as error:
+            return case.text, error.message
+        return str(best), f"{best.report.seconds['total']:.0f} s, stopped: {best.report.stop_reason}"
 
     # each search is a process of its own, which a thread waits for
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         searches = {pool.submit(search, case): case for case in missing}
         for done in as_completed(searches):
-            case, best = searches[done], done.result()
-            write(folder / f"{case.slug}.i", f"{best}\n")
-            spent = best.report.seconds["total"]
-            print(f"{case.name}: searched for {spent:.0f} s, stopped: {best.report.stop_reason}", flush=True)
+            case, (text, how) = searches[done], done.result()
+            write(folder / f"{case.slug}.i", f"{text.rstrip()}\n")
+            print(f"{case.name}: {how}", flush=True)
 
 
 def scheduled(case: Case, folder: Path) -> Component:
@@ -189,7 +191,7 @@ def checked(
     """How far each result is from float64 on a sample of rows, relative to the largest value; and who failed."""
     torch = place.torch
     count = min(case.sample, arrays[0].shape[0])
-    rows = torch.linspace(0, arrays[0].shape[0] - 1, count, device=arrays[0].device).long()
+    rows = torch.linspace(0, arrays[0].shape[0] - 1, count, dtype=torch.float64, device=arrays[0].device).long()
     exact = [(a[rows] if sampled else a).double() for a, sampled in zip(arrays, case.rows, strict=True)]
     right = next(call for name, call in calls.items() if name == "torch")(*exact)
     del exact
@@ -199,11 +201,15 @@ def checked(
         try:
             with _limited(PEER_S):
                 got = call(*arrays)[rows].double()
-            errors[name] = float((got - right).abs().max() / right.abs().max())
+            error = float((got - right).abs().max() / right.abs().max())
+            if error == error:
+                errors[name] = error
+            else:
+                failed[name] = "not a number"
         except Exception as error:  # whatever a peer raises must not stop the others
             failed[name] = (str(error).splitlines() or [type(error).__name__])[0][:200]
         place.free()
-    return {name: error for name, error in errors.items() if error == error}, failed
+    return errors, failed
 
 
 @contextlib.contextmanager
