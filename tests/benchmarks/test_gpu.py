@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu_all, gpu_overhead
+from benchmarks.gpu import RESULTS, scheduled
 from benchmarks.gpu_cases import CASES, Case, chosen
 from benchmarks.gpu_report import reached_of, table
 from ilang_eq.lang.reading import read_component
@@ -36,6 +37,14 @@ def test_shapes_agree_and_samples_are_of_rows(case: Case) -> None:
     rows = [0, 2]
     some = [array[rows] if sampled else array for array, sampled in zip(arrays, case.rows, strict=True)]
     np.testing.assert_allclose(component.interpret(*some), component.interpret(*arrays)[rows], rtol=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.slug)
+def test_schedules_that_are_kept_compute_the_same(case: Case) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [np.abs(rng.standard_normal(shape, dtype=np.float32)) + 1 for shape in case.small]
+    kept = scheduled(case, RESULTS / "gpu_schedules")
+    np.testing.assert_allclose(kept.interpret(*arrays), read_component(case.text).interpret(*arrays), rtol=1e-5)
 
 
 def test_no_such_case() -> None:

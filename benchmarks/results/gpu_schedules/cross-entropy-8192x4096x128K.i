@@ -1,0 +1,1 @@
+i("+ik~ki|i:64|iki'") >> ~i("jk*ki~jki|i:64,j:64,k:64|i1jkj'k'i'") >> i("+jki~ji|i:64,j:64,k:64|ijkj'k'i'0") >> (i(">ji~i|i:64,j:64|ij0j'i'") & I) >> (~i("ji-i~ji|i:64,j:64|ij01j'i'") >> i("^ji~ji|i:64,j:64|ijj'i'0") >> i("+ji~i|i:64,j:64|ijj'i'0") >> i("$i~i|i:64|i0i'") & I) >> i("i+i~i|i:64|i1i'0")

@@ -1,0 +1,1 @@
+(I & i(">ij~i|i:16,j:256|iji'j'")) >> (i("ij-i~ij|i:16|i1i'j") >> i("^ij~ij|i:16|ii'j0") & i("ij-i~ji|i:16,j:256|ij1j'i'") >> i("^ji~ji|i:16,j:256|ijj'i'0") >> i("+ji~i|i:16,j:256|ij0j'i'")) >> i("ij/i~ij|i:16|i1i'j0")
