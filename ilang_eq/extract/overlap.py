@@ -1,7 +1,7 @@
 """How much of the shorter parts of some work shows beside the longest: computing, and each level's transfers.
 
 The ECM model (arXiv 1509.03118) has no transfers between levels overlap with one another; out-of-order cores and
-prefetchers hide most of them. The shares are fitted by hand to 28 schedules of a 960³ product (4×64 to 32×64 tiles)
+prefetchers hide most of them. The shares are fitted by hand to 46 schedules of three products (4×64 to 32×64 tiles)
 and to six of attention, on a Cascade Lake core (papers_notes/ecm.md).
 """
 
@@ -12,8 +12,8 @@ from math import isinf
 from ilang_eq.extract.machine import Level
 
 COMPUTING = 0.3
-PRIVATE = 0.15
-SHARED = 0.4
+PRIVATE = 0.1
+SHARED = 0.25
 MEMORY = 0.3
 
 
