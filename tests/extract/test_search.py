@@ -38,7 +38,7 @@ Extents = Mapping[tuple[int, int], int]
 ATTENTION = spaces.attention_extents(rows=2048, keys=2048, width=64)
 LONG = spaces.attention_extents(rows=2048, keys=1 << 16, width=64)
 SQUARE = {(0, 0): 512, (0, 1): 512, (1, 1): 512}
-WIDE = {(0, 0): 64, (0, 1): 1 << 20}
+WIDE = {(0, 0): 64, (0, 1): 1 << 22}
 
 
 @cache
