@@ -14,7 +14,7 @@ from ilang_eq.tracing.lifetimes import Memory, Step, released
 from ilang_eq.tracing.nodes import references
 from ilang_eq.tracing.partition import Partition
 from ilang_eq.tracing.region import Region
-from ilang_eq.tracing.steps import RegionCall, Values, function_of, resolved, torch_call
+from ilang_eq.tracing.steps import SIZES, RegionCall, Values, function_of, resolved, torch_call
 
 
 class Runner:
@@ -55,9 +55,9 @@ class Runner:
             parameters: tensors by argument name that are not in ``tensors``, or replace those there.
         """
         with torch.no_grad():
-            self.solve(inputs)
+            sizes = self.solve(inputs)
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
-            values: Values = {**self.tensors, **(parameters or {}), **self.folded(parameters), **given}
+            values: Values = {**self.tensors, **(parameters or {}), **self.folded(parameters), **given, SIZES: sizes}
             kept: dict[str, torch.Tensor] = {}
             for step in self.steps:
                 if step.kept and isinstance(step.run, RegionCall):
@@ -70,8 +70,11 @@ class Runner:
                     self._memory.give(kept.pop(name))
             return [resolved(output, values) for output in self.program.outputs]
 
-    def solve(self, inputs: Sequence[Any]) -> None:
-        """Find the kernels of all regions, where the inputs' extents fall into buckets not seen before."""
+    def solve(self, inputs: Sequence[Any]) -> Mapping[str, int]:
+        """Find the kernels of all regions, where the inputs' extents fall into buckets not seen before.
+
+        Returns the sizes of the symbols.
+        """
         sizes = solve(
             pair
             for argument, value in zip(self.inputs, inputs, strict=True)
@@ -84,6 +87,7 @@ class Runner:
             self.kernels.solve(known, sizes, _reason(sizes, bool(self._buckets)))
             self._memory.clear()
             self._buckets.add(key)
+        return sizes
 
     def folded(self, parameters: Mapping[str, torch.Tensor] | None = None) -> Values:
         """What depends on parameters and constants alone, by name; computed again if a parameter has changed."""

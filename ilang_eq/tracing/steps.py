@@ -22,6 +22,9 @@ from ilang_eq.tracing.region import Region
 
 Values: TypeAlias = dict[str, Any]
 
+SIZES = "sizes of a call"
+"""Where values keep what the symbols of the program are: a merged dimension alone does not tell its parts."""
+
 
 class Memory(Protocol):
     """Where memory comes from."""
@@ -151,7 +154,7 @@ class RegionCall:
     def _arguments(self, values: Values) -> tuple[_Bound, list[torch.Tensor]]:
         """What to run for the shapes of these inputs, and with what."""
         tensors = [values[name] for name in self.varying]
-        key = tuple([tensor.shape for tensor in tensors])
+        key = (tuple(values.get(SIZES, {}).values()), *[tuple(tensor.shape) for tensor in tensors])
         bound = self._known.get(key)
         if bound is None or bound.versions != self._versions(values):
             if len(self._known) >= _MOST_SHAPES:
@@ -164,7 +167,7 @@ class RegionCall:
         pairs = [
             pair for name, extents in self.extents.items() for pair in zip(extents, values[name].shape, strict=True)
         ]
-        sizes = solve(pairs)
+        sizes = {**solve(pairs), **values.get(SIZES, {})}
         self.kernels.solve([self.region], sizes, f"{self.region.name} has sizes {sizes}")
         shapes = dict(zip(self.region.inputs, self.region.shapes(sizes), strict=True))
         return _Bound(

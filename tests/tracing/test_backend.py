@@ -45,6 +45,31 @@ def test_one_compilation_serves_all_lengths(kernels: Interpreting, caplog: pytes
     assert [why.rpartition("(")[2] for why in asked] == ["bucket 8)", "bucket 16)", "bucket 32)"]
 
 
+class Together(Block):
+    """Queries, keys and values from one product, as in GPT-2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all = torch.nn.Linear(8, 24)
+
+    def forward(self, x: Any) -> Any:
+        heads = [part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.all(self.norms[0](x)).split(8, -1)]
+        found = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        return x + self.attend[3](found.transpose(1, 2).flatten(2))
+
+
+def test_batches_and_lengths_that_vary(kernels: Interpreting, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ilang_eq.trace")
+    model = Together().eval()
+    compiled = torch.compile(model, backend=backend.ilang_eq, dynamic=True)
+    with torch.no_grad():
+        # the last three have as many rows in all
+        for batch, length in ((2, 5), (3, 9), (2, 18), (4, 9), (6, 6)):
+            x = torch.randn(batch, length, 8)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    assert sum(record.message.startswith("compiled") for record in caplog.records) == 1
+
+
 def test_gradients_run_eagerly_and_say_so(kernels: Interpreting, caplog: pytest.LogCaptureFixture) -> None:
     model = Block()
     torch.compile(model, backend=backend.ilang_eq)(torch.randn(2, 5, 8)).sum().backward()
