@@ -22,8 +22,9 @@ from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
 
-UNROLLED = 512
-"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips."""
+UNROLLED, UNROLLED_READING = 512, 128
+"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer where
+device memory is read, since what is under way takes registers."""
 
 
 @dataclass(slots=True)
@@ -149,7 +150,10 @@ class Statements:
         if node.source.limit is None:
             return []
         trips = -(-node.source.limit // node.source.step)
-        times = 1 if at.tail else min(trips, max(1, UNROLLED // max(1, statements(node.body, self._threads))))
+        homes = self.places.homes
+        read = {homes[place.buffer].where for leaf in leaves_of(node.body) for place in places_of(leaf)[1:]}
+        most = UNROLLED if not read & {"memory", "scratch"} else UNROLLED_READING
+        times = 1 if at.tail else min(trips, max(1, most // max(1, statements(node.body, self._threads))))
         return [f"#pragma unroll {times}"] if times < trips else ["#pragma unroll"]
 
     def _in_whole_tiles(self, node: Sweep, whole: frozenset[Part], at: At) -> list[str]:

@@ -85,7 +85,7 @@ def asked_bytes(launch: Launch, homes: Mapping[str, Home]) -> int:
 def registers_of(homes: Mapping[str, Home]) -> int:
     """Registers that a thread is expected to need, in the eights that they come in."""
     kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
-    return min(MOST_REGISTERS, -(-(BASE_REGISTERS + kept + kept // 4) // 8) * 8)
+    return min(MOST_REGISTERS, -(-(BASE_REGISTERS + 2 * kept) // 8) * 8)
 
 
 def blocks_of(launch: Launch, homes: Mapping[str, Home]) -> int:
