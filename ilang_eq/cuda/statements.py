@@ -23,8 +23,8 @@ from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
 
 UNROLLED, UNROLLED_READING = 512, 128
-"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer where
-device memory is read, since what is under way takes registers."""
+"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer
+where device memory is read, since what is under way takes registers."""
 
 
 @dataclass(slots=True)
