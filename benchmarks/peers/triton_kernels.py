@@ -6,15 +6,18 @@ Sizes need not be multiples of the tiles. Nothing is tuned on the spot: tiles ar
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, TypeAlias
 
 torch: Any = importlib.import_module("torch")
 triton: Any = importlib.import_module("triton")
 tl: Any = importlib.import_module("triton.language")
 
+constexpr: TypeAlias = Any
+"""What Triton takes for a constant: it goes by the name."""
+
 
 @triton.jit
-def _pointwise(a, b, c, d, out, count, block: tl.constexpr):
+def _pointwise(a, b, c, d, out, count, block: constexpr):
     at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = at < count
     x = tl.load(a + at, mask=inside) * tl.load(b + at, mask=inside) + tl.load(c + at, mask=inside)
@@ -28,7 +31,7 @@ def pointwise(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @triton.jit
-def _softmax(x, out, columns, block: tl.constexpr):
+def _softmax(x, out, columns, block: constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     at = tl.arange(0, block)
     inside = at < columns
@@ -45,7 +48,7 @@ def softmax(x: Any) -> Any:
 
 
 @triton.jit
-def _matmul(a, b, out, m, n, k, bm: tl.constexpr, bn: tl.constexpr, bk: tl.constexpr, group: tl.constexpr):
+def _matmul(a, b, out, m, n, k, bm: constexpr, bn: constexpr, bk: constexpr, group: constexpr):
     # tiles of a group of rows follow each other, so that what they share is in the cache
     across = tl.cdiv(n, bn)
     number, together = tl.program_id(0), group * across
@@ -71,7 +74,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 @triton.jit
-def _attention(q, k, v, out, queries, keys, width: tl.constexpr, bm: tl.constexpr, bn: tl.constexpr):
+def _attention(q, k, v, out, queries, keys, width: constexpr, bm: constexpr, bn: constexpr):
     head = tl.program_id(1).to(tl.int64)
     i, d = tl.program_id(0) * bm + tl.arange(0, bm), tl.arange(0, width)
     here = (head * queries + i[:, None]) * width + d[None, :]
