@@ -22,8 +22,8 @@ from ilang_eq.errors import DatabaseError
 BUSY_S = 10.0
 """How long to wait for other processes to finish writing."""
 
-_FORMAT = 1
-"""The layout of the table, in SQLite's ``user_version``."""
+_FORMAT = 2
+"""The layout of the table, in SQLite's ``user_version``. Results of an earlier one are of no use, and make way."""
 
 _KEY = tuple(Key.__dataclass_fields__)
 _LISTS = ("shapes", "constants")
@@ -70,7 +70,7 @@ class Database:
             if not self.path.exists():
                 return None
             with closing(_reader(self.path)) as connection:
-                row = connection.execute(_FIND, _key_cells(key)).fetchone()
+                row = connection.execute(_FIND, _key_cells(key)).fetchone() if _is_current(connection) else None
         record = None if row is None else _record(row)
         allowed = _UNBOUNDED if record is None or record.budget_s is None else record.budget_s
         return record if allowed >= (_UNBOUNDED if budget_s is None else budget_s) else None
@@ -94,7 +94,7 @@ class Database:
             if not self.path.exists():
                 return
             with closing(_reader(self.path)) as connection:
-                rows = connection.execute(_ALL).fetchall()
+                rows = connection.execute(_ALL).fetchall() if _is_current(connection) else []
         for row in rows:
             record = _record(row)
             if record is not None:
@@ -125,8 +125,12 @@ def _writer(path: Path) -> sqlite3.Connection:
         # switching to WAL does not wait for others, as every other statement does
         _patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        _checked(connection).execute(_CREATE)
+        _checked(connection).execute("BEGIN IMMEDIATE")
+        if not _is_current(connection):
+            connection.execute("DROP TABLE IF EXISTS results")
+        connection.execute(_CREATE)
         connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute("COMMIT")
     except BaseException:
         connection.close()
         raise
@@ -135,6 +139,12 @@ def _writer(path: Path) -> sqlite3.Connection:
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=BUSY_S, isolation_level=None)
+
+
+def _is_current(connection: sqlite3.Connection) -> bool:
+    """Whether its file has the table, in this version's layout."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    return found == _FORMAT
 
 
 def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:

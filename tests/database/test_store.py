@@ -168,6 +168,18 @@ except DatabaseError as error:
 """
 
 
+def test_an_earlier_format_makes_way(database: Database) -> None:
+    database.path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(database.path) as connection:
+        connection.execute("CREATE TABLE results (component TEXT NOT NULL PRIMARY KEY)")
+        connection.execute("INSERT INTO results VALUES ('old')")
+        connection.execute("PRAGMA user_version = 1")
+    assert database.find(key()) is None
+    assert not list(database.records())
+    database.save([record()])
+    assert list(database.records()) == [record()]
+
+
 def test_a_later_format(database: Database) -> None:
     database.save([record()])
     with sqlite3.connect(database.path) as connection:
