@@ -9,8 +9,9 @@ from ilang_eq.export.interface import ABI_VERSION, ERRORS, Array, Interface
 
 WARNINGS = """\
 // Vectors are filled lane by lane, which gcc takes for a use before initialisation; without -fopenmp-simd it does not
-// know the pragmas. clang reports loops that it leaves scalar, and a & b ? x : y.
+// know the pragmas. clang reports loops that it leaves scalar, a & b ? x : y, and functions for processors of other kinds.
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wpass-failed"
 #pragma clang diagnostic ignored "-Wparentheses"
 #pragma clang diagnostic ignored "-Wunknown-pragmas"
