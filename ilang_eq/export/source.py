@@ -9,7 +9,7 @@ from ilang_eq.export.interface import ABI_VERSION, ERRORS, Array, Interface
 
 WARNINGS = """\
 // Vectors are filled lane by lane, which gcc takes for a use before initialisation; without -fopenmp-simd it does not
-// know the pragmas. clang reports loops that it leaves scalar, a & b ? x : y, and functions for processors of other kinds.
+// know the pragmas. clang reports loops that it leaves scalar, a & b ? x : y, and functions for other processors.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wpass-failed"
