@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ilang_eq.c.memory import ALIGNMENT, Floats, large, result
 from ilang_eq.errors import ArrayError
 
 FLOAT32 = np.dtype(np.float32)
-ALIGNMENT = 64
-"""Of memory that is ours, in bytes: a cache line, and the widest vector."""
-Floats: TypeAlias = NDArray[np.float32]
 Array: TypeAlias = Any
 """A NumPy array, or a torch tensor, of float32. (torch is optional, also to the type checker.)"""
 
@@ -122,12 +120,12 @@ def aligned(shape: tuple[int, ...]) -> Floats:
 
 def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
     """A fresh output as the caller sees it, and as NumPy sees the same memory."""
-    if as_torch:
+    if as_torch and not large(shape):
         torch = sys.modules["torch"]
         tensor = torch.empty(shape, dtype=torch.float32)
         return tensor, tensor.numpy()
-    fresh = np.empty(shape, dtype=np.float32)
-    return fresh, fresh
+    fresh = result(shape) if large(shape) else np.empty(shape, dtype=np.float32)
+    return sys.modules["torch"].from_numpy(fresh) if as_torch else fresh, fresh
 
 
 def given_outputs(out: Any, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Floats]) -> list[tuple[Array, Floats]]:

@@ -28,6 +28,7 @@ from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
 from ilang_eq.c.caller import SOURCE as ENTRY_SOURCE
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
+from ilang_eq.c.memory import large, result
 from ilang_eq.errors import ArrayError, BuildError
 from ilang_eq.host import checked_threads
 from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
@@ -162,7 +163,7 @@ class CKernel:
     def _quick(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
         """A call with plain arrays of the shapes of ``signature``; None, with nothing run, if they are not."""
         if out is None:
-            results = tuple([np.empty(shape, FLOAT32) for shape in signature.outputs])
+            results = tuple([result(s) if large(s) else np.empty(s, FLOAT32) for s in signature.outputs])
         else:
             results = (out,) if len(signature.outputs) == 1 else out
         return results if self._entered(signature, arrays, results) else None

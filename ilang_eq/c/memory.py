@@ -1,0 +1,69 @@
+"""Memory for large results, used again once nothing refers to the result any more.
+
+The system hands out fresh memory page by page, at the first touch of each: for a result of 64 MB that takes as long as
+computing the softmax in it. Caching allocators spare PyTorch's and JAX's users that on a GPU; here it is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import weakref
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float32]
+
+ALIGNMENT = 64
+"""Of memory that is ours, in bytes: a cache line, and the widest vector."""
+
+LARGE = 1 << 20
+"""Bytes from which a result is large. The C library itself keeps smaller ones."""
+
+KEPT = 256 << 20
+"""The most bytes that are kept for later results."""
+
+_free: dict[int, list[Floats]] = {}
+"""Blocks that no result uses, by size: any number of threads take and give them."""
+
+_owners: dict[int, weakref.ref[ctypes.Array[ctypes.c_float]]] = {}
+"""One for each result that is alive, which gives its block back when it is not."""
+
+
+def large(shape: tuple[int, ...]) -> bool:
+    """Whether a result of ``shape`` is worth the trouble."""
+    return math.prod(shape) * 4 >= LARGE
+
+
+def result(shape: tuple[int, ...]) -> Floats:
+    """An array of ``shape``, not initialised, in memory that an earlier result of that size may have had."""
+    floats = math.prod(shape)
+    block = _taken(floats)
+    # whatever refers to the array, or to a view of it, refers to this
+    owner = (ctypes.c_float * floats).from_address(block.ctypes.data + -block.ctypes.data % ALIGNMENT)
+    reference = weakref.ref(owner, partial(_given_back, block))
+    _owners[id(reference)] = reference
+    return np.frombuffer(memoryview(owner), dtype=np.float32).reshape(shape)
+
+
+def _taken(floats: int) -> Floats:
+    wanted = floats + ALIGNMENT // 4
+    try:
+        return _free[wanted].pop()
+    except (KeyError, IndexError):
+        return np.empty(wanted, dtype=np.float32)
+
+
+def _given_back(block: Floats, owner: weakref.ref[ctypes.Array[ctypes.c_float]]) -> None:
+    _owners.pop(id(owner), None)
+    _free.setdefault(block.size, []).append(block)
+    kept = sum(4 * size * len(blocks) for size, blocks in list(_free.items()))
+    for size, blocks in list(_free.items()):
+        while kept > KEPT and blocks:
+            with contextlib.suppress(IndexError):
+                blocks.pop(0)
+            kept -= 4 * size

@@ -1,0 +1,96 @@
+"""Large results: memory is used again when a result is gone, and not before."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from ilang_eq import i
+from ilang_eq.c import memory
+
+KERNEL = i("i*2~i")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_free", {})
+
+
+def address(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+def test_memory_of_a_result_that_is_gone_is_used_again() -> None:
+    kernel, x = KERNEL.compile(threads=1), np.ones(memory.LARGE, np.float32)
+    first = kernel(x)
+    place = address(first)
+    assert place % memory.ALIGNMENT == 0
+    del first
+    again = kernel(x)
+    assert address(again) == place
+    np.testing.assert_array_equal(again, 2 * x)
+
+
+def test_memory_stays_while_a_view_of_it_lives() -> None:
+    kernel, x = KERNEL.compile(threads=1), np.arange(memory.LARGE, dtype=np.float32)
+    view = kernel(x)[5:10].reshape(5, 1)
+    gc.collect()
+    other = kernel(x + 1)
+    assert not np.shares_memory(other, view)
+    np.testing.assert_array_equal(view.ravel(), 2 * x[5:10])
+
+
+def test_results_are_plain_arrays() -> None:
+    out = memory.result((3, 4))
+    assert type(out) is np.ndarray
+    assert out.flags.writeable
+    assert out.flags.c_contiguous
+    out[...] = 1
+    assert out.sum() == 12
+
+
+def test_no_more_is_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "KEPT", 3 * 4 * (1000 + 16))
+    results = [memory.result((size,)) for size in (1000, 1000, 1000, 1000, 500)]
+    del results
+    gc.collect()
+    assert sum(4 * size * len(blocks) for size, blocks in memory._free.items()) <= memory.KEPT
+    assert any(memory._free.values())
+
+
+def test_small_results_are_left_to_numpy() -> None:
+    assert KERNEL.compile(threads=1)(np.ones(8, np.float32)).flags.owndata
+
+
+def test_threads_never_share_a_result() -> None:
+    kernel = KERNEL.compile(threads=1)
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        x = np.full(memory.LARGE // 4, number, np.float32)
+        for _ in range(50):
+            if not (kernel(x) == 2 * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_torch_tensors_keep_theirs() -> None:
+    torch = pytest.importorskip("torch")
+    kernel, x = KERNEL.compile(threads=1), torch.ones(memory.LARGE)
+    first = kernel(x)
+    second = kernel(x + 1)
+    assert first.data_ptr() != second.data_ptr()
+    assert (first == 2).all()
+    place = first.data_ptr()
+    del first
+    gc.collect()
+    assert kernel(x).data_ptr() == place
