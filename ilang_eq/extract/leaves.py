@@ -92,6 +92,12 @@ class _Tally:
         """Elements at a time of a term that moves with ``mask``."""
         return self.lanes if mask & self.stack.innermost else 1
 
+    def vectors_beside(self, target: Load) -> float:
+        """The vectors of the widest operand in memory, which all rows of what is accumulated in ``target`` wait for."""
+        loaded = (term.mask for place, term in self.terms.items() if place.indices and place != target)
+        along = (mask for mask in loaded if mask & self.stack.innermost)
+        return max((self.stack.copies(mask) / self.width(mask) for mask in along), default=0.0)
+
     def operate(self, rate: RateName, mask: Mask, times: float) -> None:
         """Charge ``times`` scalar operations on a term that moves with ``mask``."""
         width = self.width(mask)
@@ -308,7 +314,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     if folds:
         tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
-    spilled = max(0.0, registers - (machine.vector_registers - SCRATCH))
+    beside = max(SCRATCH, tally.vectors_beside(target))
+    spilled = max(0.0, registers - (machine.vector_registers - beside))
     tally.slots += SPILL_SLOTS * spilled * stack.entered
     chains = registers
     if folds:
