@@ -1,1 +1,1 @@
-i("+ik~ki|i:256|iki'") >> i("ki-jk~jki|i:256|i0jki'") >> (I & I) >> i("jki*jki~jki|i:256|ijki'01") >> i("+jki~ji|i:256|ijki'0") >> i("-ji~ji|i:256|ij0i'") >> i("^ji~ji|i:256|iji'0") >> i("ji*j~ji|i:256|iji'0") >> i("+ji~i|i:256|iji'0")
+i("+ik~ki|i:32|iki'") >> i("ki-jk~kji|i:32,j:8|i0jkj'i'") >> (I & I) >> i("kji*kji~kji|i:32,j:8|ijkj'i'01") >> i("+kji~ji|i:32,j:8|ijkj'i'0") >> i("-ji~ji|i:32,j:8|ij0j'i'") >> i("^ji~ji|i:32,j:8|ijj'i'0") >> i("ji*j~ji|i:32,j:8|ijj'i'0") >> i("+ji~i|i:32,j:8|ijj'i'0")

@@ -1,1 +1,1 @@
-i("il*ikl~ikl") >> i("+ikl~ik||ikl0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:32,k:96|i0kjk'j'") >> i("+ikj~ij|j:32,k:96|ikjk'j'0") & i("+ik~i|k:96|i0kk'")) >> i("ij/i~ij|j:32|i01jj'")
+i("il*ikl~ikl|i:4|") >> i("+ikl~ik|i:4|ii'kl0") >> (I & i(">ik~i|i:4|i0i'k")) >> i("ik-i~ik|i:4,k:256|i01ki'k'") >> i("^ik~ik|i:4,k:256|iki'k'0") >> (i("ik*ikj~kij|i:4,j:32,k:256|ik0jk'i'j'") >> i("+kij~ij|i:4,j:32,k:256|ikjk'i'j'0") & i("+ik~i|i:4,k:256|ik0i'k'")) >> i("ij/i~ij|i:4,j:32|i01ji'j'")
