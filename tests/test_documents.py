@@ -10,14 +10,23 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "papers_notes").glob("*.md"))
-DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
+GUIDES = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = [*PAGES, *GUIDES, *(ROOT / name for name in ("CONTRIBUTING.md", "README.md", "benchmarks/README.md"))]
 MENTIONED = re.compile(r"`((?:ilang_eq|tests|benchmarks|papers_notes)/[\w./]*)`")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_named_in_a_document_exists(document: Path) -> None:
     missing = [path for path in MENTIONED.findall(document.read_text()) if not (ROOT / path).exists()]
     assert missing == []
+
+
+LINK = re.compile(r"\]\(([\w./-]+)\)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document: Path) -> None:
+    assert [link for link in LINK.findall(document.read_text()) if not (document.parent / link).exists()] == []
 
 
 def test_every_page_is_listed_and_says_where() -> None:
@@ -50,12 +59,20 @@ def test_imports_point_one_way(folder: str) -> None:
                 assert node.module.split(".")[1] in ALLOWED[folder] | {folder}, f"{module.name}: {node.module}"
 
 
-def test_the_readme_runs() -> None:
-    """The Python blocks of the README, one after the other, on arrays smaller than they optimise for."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    rng = np.random.default_rng(0)
-    names: dict[str, Any] = {name: rng.standard_normal((48, 8), dtype=np.float32) for name in "qkv"}
-    exec("\n".join(blocks), names)
-    q, k, v = names["q"], names["k"], names["v"]
+def _run(*names: str) -> dict[str, Any]:
+    """The names that the Python blocks of some documents leave, run one after the other."""
+    text = "".join((ROOT / name).read_text() for name in names)
+    found: dict[str, Any] = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), found)
+    return found
+
+
+def test_the_readme_and_the_guide_run() -> None:
+    names = _run("README.md", "docs/guide.md")
+    q, k, v = (names[name].astype(np.float64) for name in "qkv")
     weights = np.exp(q @ k.T)
     np.testing.assert_allclose(names["out"], weights / weights.sum(1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
+
+
+def test_the_language_page_runs() -> None:
+    assert _run("docs/language.md")["fused"].plan().kernels == 1

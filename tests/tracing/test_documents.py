@@ -1,4 +1,4 @@
-"""The README's block about PyTorch, which is not run with the others because PyTorch is optional."""
+"""The guide's block about PyTorch, which is not run with the others because PyTorch is optional."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is optional")
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
-def test_the_readme_runs() -> None:
-    (block,) = re.findall(r"```py\n(.*?)```", README.read_text(), re.DOTALL)
+def test_the_guide_runs() -> None:
+    (block,) = re.findall(r"```py\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(block, names)
     assert not names["traced"].coverage.rows
