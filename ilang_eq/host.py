@@ -23,10 +23,15 @@ def processor_name() -> str:
     return next(named, platform.processor() or platform.machine())
 
 
+MOST_THREADS = 4096
+"""The most threads a kernel is made for: more than any machine runs at once."""
+
+
 def checked_threads(threads: int | None) -> int:
     """A number of threads: as given, or as many as this process may run on. Raises OptionError."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise OptionError(f"threads is {threads!r}", expected="a whole number from 1, or None for all there are")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_THREADS:
+        expected = f"a whole number from 1 to {MOST_THREADS}, or None for all there are"
+        raise OptionError(f"threads is {threads!r}", expected=expected)
     return threads

@@ -155,7 +155,7 @@ def improving(request: Request) -> Iterator[Found]:
     limits = Limits()
     if request.budget_s is not None:
         limits = replace(limits, seconds=min(limits.seconds, request.budget_s / 2))
-    element = set_aside(request.graph, request.extents, MOST_AXES)
+    element = set_aside(request.graph, request.populated, MOST_AXES)
     space, explored = explore(element.graph, request.rules, limits)
     space = replace(space, constants=frozenset(request.constants))
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
@@ -228,7 +228,7 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
     from ilang_eq.lower.preparation import recurring
 
     program = lower(wire(component), alternatives=False)
-    return Schedule(component, models.judge(recurring(program, request.constants), request.extents))
+    return Schedule(component, models.judge(recurring(program, request.constants), request.populated))
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:

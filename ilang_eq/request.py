@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,13 +11,16 @@ from ilang_eq.host import checked_threads
 from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.graph import Graph
-from ilang_eq.lang.shapes import Dimension, infer
+from ilang_eq.lang.shapes import Dimension, infer, whole_shapes
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
 from ilang_eq.rewrites.rules import RuleSet
 
 NOMINAL_EXTENT = 1024
 """What every dimension is taken to be where no shapes are given. Kernels serve any shape all the same."""
+
+LONGEST_S = 1e8
+"""The longest budget, three years: clocks can tell when it ends."""
 
 EFFORTS = ("model", "measure")
 
@@ -48,6 +50,11 @@ class Request:
     seed: int
     constants: tuple[int, ...]
 
+    @property
+    def populated(self) -> dict[Dimension, int]:
+        """The extents that the cost models take: a dimension without elements costs what one element does."""
+        return {dimension: max(extent, 1) for dimension, extent in self.extents.items()}
+
 
 def checked_request(
     component: Component,
@@ -65,21 +72,22 @@ def checked_request(
 
     Raises:
         ShapeError: shapes that do not fit the component.
-        OptionError, RuleError: an option outside its range.
+        OptionError, RuleError: no component, or an option outside its range.
     """
     from ilang_eq.rewrites import rule_set
 
+    if not isinstance(component, Component):
+        raise OptionError(f"{component!r} is no component", expected='a component, such as i("+ij~i")')
     written = wire(component)
     inferred = infer(written)
     if shapes is None:
         shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
     if effort not in EFFORTS:
         raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
-    if budget_s is not None and not budget_s > 0:
-        raise OptionError(f"a budget of {budget_s} seconds", expected="more than 0")
+    _check_budget(budget_s)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise OptionError(f"seed is {seed!r}", expected="a whole number of at least 0")
-    sizes = tuple(_shape(shape, k) for k, shape in enumerate(shapes))
+    sizes = whole_shapes(shapes)
     extents = inferred.bind(sizes)
     graph = canonical(written)
     plain = unwire(graph)
@@ -100,21 +108,22 @@ def checked_request(
     )
 
 
+def _check_budget(seconds: float | None) -> None:
+    """Raises OptionError."""
+    if seconds is None:
+        return
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds <= LONGEST_S:
+        expected = f"more than 0, at most {LONGEST_S:.0e}; None for no limit"
+        raise OptionError(f"a budget of {seconds!r} seconds", expected=expected)
+
+
 def _numbers(names: Iterable[str], inputs: int) -> tuple[int, ...]:
     """The inputs called ``names``. Raises OptionError."""
     legal = tuple(f"in{k}" for k in range(inputs))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise OptionError(f"constants is {names!r}", expected='the names of inputs, such as ("in1",)')
     found = list(names)
     for name in found:
         if name not in legal:
             raise OptionError(f"no input {name!r} to be constant", legal=legal)
     return tuple(k for k, name in enumerate(legal) if name in found)
-
-
-def _shape(shape: Sequence[int], index: int) -> tuple[int, ...]:
-    """``shape`` as plain whole numbers. Raises ShapeError."""
-    try:
-        return tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise ShapeError(
-            f"the shape of input {index} is {shape!r}", expected="whole numbers, such as (2048, 64)"
-        ) from None

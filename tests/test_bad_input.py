@@ -103,6 +103,9 @@ def array(*shape: int) -> np.ndarray:
 CALLS: dict[str, Callable[[], Any]] = {
     "too few arrays": lambda: MATMUL.compile()(array(2, 2)),
     "too many arrays": lambda: MATMUL.compile()(array(2, 2), array(2, 2), array(2, 2)),
+    "a result with too many elements to count": lambda: MATMUL.compile()(array(2**40, 0), array(0, 2**40)),
+    "a result larger than memory": lambda: MATMUL.compile()(array(2**31, 0), array(0, 2**31)),
+    "a copy larger than memory": lambda: MATMUL.compile()(_repeated(2**30, 2**30), _repeated(2**30, 1)),
     "a vector for a matrix": lambda: MATMUL.compile()(array(2), array(2, 2)),
     "inner extents differ": lambda: MATMUL.compile()(array(2, 3), array(2, 3)),
     "float64": lambda: MATMUL.compile()(array(2, 2).astype(np.float64), array(2, 2)),
@@ -121,6 +124,11 @@ def _frozen(a: np.ndarray) -> np.ndarray:
     return a
 
 
+def _repeated(*shape: int) -> np.ndarray:
+    """One element, shown as an array of any size."""
+    return np.broadcast_to(np.float32(1), shape)
+
+
 def _in_place() -> None:
     a = array(3, 3)
     MATMUL.compile()(a, array(3, 3), out=a)
@@ -135,10 +143,16 @@ def test_wrong_arrays(name: str) -> None:
 OPTIONS: dict[str, tuple[type[ILangError], dict[str, Any]]] = {
     "an unknown target": (OptionError, {"target": "fpga"}),
     "no threads": (OptionError, {"threads": 0}),
+    "more threads than any machine has": (OptionError, {"threads": 10**9}),
     "an unknown effort": (OptionError, {"effort": "heroic"}),
     "an empty budget": (OptionError, {"budget_s": 0}),
+    "a budget in words": (OptionError, {"budget_s": "a minute"}),
+    "a budget without an end": (OptionError, {"budget_s": float("inf")}),
+    "one name for constants": (OptionError, {"constants": "in0"}),
+    "a number for constants": (OptionError, {"constants": 0}),
     "a negative seed": (OptionError, {"seed": -1}),
     "half an element": (ShapeError, {"shapes": [(2, 2.5), (2, 2)]}),
+    "one number for shapes": (ShapeError, {"shapes": 2}),
     "a number for shapes": (ShapeError, {"shapes": [2, 2]}),
     "an unknown rule set": (RuleError, {"rules": "everything"}),
     "too few shapes": (ShapeError, {"shapes": [(2, 2)]}),
@@ -154,10 +168,30 @@ def test_wrong_options(name: str) -> None:
         optimize(MATMUL, **options)
 
 
+@pytest.mark.parametrize("given", [None, 3, "+ij~i"])
+def test_what_is_no_component(given: Any) -> None:
+    with pytest.raises(OptionError, match="no component"):
+        optimize(given)
+
+
+@pytest.mark.parametrize("shapes", [3, [(2, 2)], [(2, 2), ("a", 2)], [(2, 2), (2.5, 2)]])
+def test_a_plan_of_wrong_shapes(shapes: Any) -> None:
+    with pytest.raises(ShapeError):
+        MATMUL.plan(shapes)
+
+
+@pytest.mark.parametrize("shapes", [[(0, 0), (0, 0)], [(0, 3), (3, 4)], [(3, 0), (0, 4)]])
+@pytest.mark.filterwarnings("error")
+def test_extents_of_nothing_are_optimised_for(shapes: list[tuple[int, int]]) -> None:
+    assert optimize(MATMUL, shapes, threads=1, database=False).component.inputs == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
+        "I >> " * 2000 + "I",
+        "~" * 2000 + "I",
         "i(",
         "i(1)",
         "open('x')",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -92,10 +93,22 @@ def tensor_views(tensors: object) -> tuple[NDArray[Any], ...] | None:
     return tuple(views)
 
 
+@contextmanager
+def room_for(what: str) -> Iterator[None]:
+    """Raises ArrayError where NumPy has no memory for ``what``, or cannot even count its elements."""
+    try:
+        yield
+    except (MemoryError, ValueError):
+        raise ArrayError(f"{what} does not fit in memory", expected="smaller arrays") from None
+
+
 def as_readable(array: Floats) -> Floats:
     """``array`` itself if a kernel can read it in place, else a contiguous copy."""
     flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.array(array, dtype=np.float32, order="C")
+    if flags.c_contiguous and flags.aligned:
+        return array
+    with room_for(f"a contiguous copy of an input of shape {array.shape}"):
+        return np.array(array, dtype=np.float32, order="C")
 
 
 def contiguous(array: Any, what: str, rank: int | None) -> Array:
@@ -124,7 +137,8 @@ def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
         torch = sys.modules["torch"]
         tensor = torch.empty(shape, dtype=torch.float32)
         return tensor, tensor.numpy()
-    fresh = result(shape) if large(shape) else np.empty(shape, dtype=np.float32)
+    with room_for(f"a result of shape {shape}"):
+        fresh = result(shape) if large(shape) else np.empty(shape, dtype=np.float32)
     return sys.modules["torch"].from_numpy(fresh) if as_torch else fresh, fresh
 
 

@@ -20,6 +20,7 @@ from ilang_eq.c.arrays import (
     as_readable,
     empty,
     given_outputs,
+    room_for,
     tensor_views,
     uses_torch,
 )
@@ -62,7 +63,8 @@ class _Workspace(threading.local):
     def address(self, floats: int) -> int:
         """The address of at least ``floats`` floats, aligned."""
         if self.memory.size < floats + ALIGNMENT // 4:
-            self.memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
+            with room_for("what lies between the kernels for these shapes"):
+                self.memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
             self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % ALIGNMENT
         return self.aligned
 

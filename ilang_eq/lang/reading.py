@@ -28,9 +28,12 @@ def read_component(text: str) -> Component:
         ParseError: anything but component text; nothing of it is run.
     """
     try:
-        module = ast.parse(text)
+        return _read(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ParseError(f"not component text: {error}", legal=_LEGAL) from None
+
+
+def _read(module: ast.Module) -> Component:
     names: dict[str, Component] = {}
     last: Component | None = None
     for statement in module.body:

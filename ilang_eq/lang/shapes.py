@@ -10,8 +10,9 @@ Invariants of ``Shapes``:
 
 from __future__ import annotations
 
+import operator
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -124,6 +125,27 @@ def infer(graph: Graph) -> Shapes:
     named = {place: names[_root(parents, place)] for place in parents}
     ties = tuple(tuple(members) for members in classes.values() if len(members) > 1)
     return Shapes(graph, ranks, ties, named)
+
+
+def whole_shapes(shapes: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of inputs as tuples of whole numbers.
+
+    Raises:
+        ShapeError: they are anything else.
+    """
+    try:
+        given = tuple(shapes)
+    except TypeError:
+        raise ShapeError(f"shapes is {shapes!r}", expected="one shape an input, such as [(2048, 64)]") from None
+    return tuple(_whole_shape(shape, index) for index, shape in enumerate(given))
+
+
+def _whole_shape(shape: Iterable[int], index: int) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        expected = "whole numbers, such as (2048, 64)"
+        raise ShapeError(f"the shape of input {index} is {shape!r}", expected=expected) from None
 
 
 def _ranks(graph: Graph) -> tuple[int | None, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ilang_eq.lang.component import Component
-from ilang_eq.lang.shapes import infer
+from ilang_eq.lang.shapes import infer, whole_shapes
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower.ir import CeilDiv, Correction, Extent, Program, Size
 from ilang_eq.lower.lowering import lower
@@ -36,7 +36,7 @@ class Plan:
 def plan_of(component: Component, shapes: Sequence[tuple[int, ...]] | None = None) -> Plan:
     """Lower ``component`` and summarise. Raises what ``lower`` raises, and ShapeError for shapes that do not fit."""
     graph = wire(component)
-    extents = None if shapes is None else infer(graph).bind([tuple(shape) for shape in shapes])
+    extents = None if shapes is None else infer(graph).bind(whole_shapes(shapes))
     return summarise(lower(graph), extents)
 
 
