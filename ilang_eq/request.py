@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ilang_eq.backends import checked_target
-from ilang_eq.errors import OptionError, ShapeError
+from ilang_eq.errors import OptionError
 from ilang_eq.host import checked_threads
 from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.component import Component
