@@ -69,7 +69,7 @@ def test_without_the_deferral_rule_the_division_stays_inside() -> None:
 
 
 def test_the_text_alone_reproduces_the_kernel(attention: Optimized) -> None:
-    again = eval(str(attention), {"i": i, "I": I})
+    again = i(str(attention))
     assert again == attention.component
     assert again.compile().source == attention.source
 

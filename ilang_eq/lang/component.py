@@ -218,10 +218,13 @@ I = Identity()  # noqa: E741
 
 
 def i(text: str) -> Component:
-    """The component that computes one expression.
+    """The component that computes one expression; or the one that ``text`` spells as ``str`` does: ``i(str(c)) == c``.
 
     Raises:
-        ParseError: the text is not a sentence of 𝚒.
+        ParseError: the text is not a sentence of 𝚒, nor component text.
         CheckError: a sentence, but not a well-formed expression.
     """
-    return Leaf(parse(text))
+    from ilang_eq.lang.reading import is_component_text, read_component
+
+    spelled = isinstance(text, str) and is_component_text(text)
+    return read_component(text) if spelled else Leaf(parse(text))
