@@ -190,8 +190,6 @@ def test_extents_of_nothing_are_optimised_for(shapes: list[tuple[int, int]]) -> 
     "text",
     [
         "",
-        "I >> " * 2000 + "I",
-        "~" * 2000 + "I",
         "i(",
         "i(1)",
         "open('x')",

@@ -2,7 +2,7 @@
 
 The text is Python's: ``i("…")``, ``I``, ``>> << & | ~``, parentheses and comments. Names may be given to parts:
 ``softmax = …`` on a line of its own; the last line is the component. Lines may break inside parentheses. Operators
-bind as in Python, which is how ``component_text.py`` prints them; there is no recursion, so chains may be of any length.
+bind as in Python, which is how ``component_text.py`` prints them. No recursion: chains may be of any length.
 """
 
 from __future__ import annotations

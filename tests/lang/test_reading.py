@@ -42,6 +42,10 @@ def test_chains_of_any_length_read_back(nested: bool) -> None:
     assert i(str(chain)) == chain
 
 
+def test_any_number_of_swaps_reads_back() -> None:
+    assert read_component("~" * 2000 + "I").leaves == 0
+
+
 @pytest.mark.parametrize(
     ("text", "line", "position"),
     [
