@@ -24,7 +24,7 @@ def test_text_reads_back(typed: Typed) -> None:
         ('i("-i~i")>>i("^i~i")|I&I', f >> g | I & I),
         ("i('-i~i') << (i( \"^i~i\" ) >> I)", f << (g >> I)),
         ('~~i("i*j~ij") >> i("-ij~ij")', ~~h >> i("-ij~ij")),
-        ("i(\"ik*kj~ijk|k:4|ikjk'\")", i("ik*kj~ijk|k:4|ikjk'")),
+        ('i("ik*kj~ijk|k:4|ikjk\'")', i("ik*kj~ijk|k:4|ikjk'")),
         ('# both\nfirst = i("-i~i")  # this\n\n(first\n  >> i("^i~i"))\n', f >> g),
         ('x = i("-i~i")\nx = x >> x\nx', f >> f),
         ('i("-i~i") \\\n >> I', f >> I),
