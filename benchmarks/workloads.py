@@ -55,6 +55,7 @@ class Workload:
         small: shapes for a quick check of the result.
         ranked: shapes at which schedules are ranked, where the full ones take too long.
         rules: risky rules that ours may use, because the best peer's call computes the same with the same rounding.
+        title: what is computed, in a few words, for tables.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Workload:
     small: tuple[Shape, ...]
     ranked: tuple[Shape, ...] | None = None
     rules: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def text(self) -> str:
@@ -100,7 +102,16 @@ class Workload:
 def _product(m: int, k: int, n: int, target: float) -> Workload:
     inputs = (Input((m, k)), Input((k, n)))
     small = ((7, 9), (9, 5))
-    return Workload(f"w1-{m}x{k}x{n}", "matmul", inputs, formulas.matmul, {"fma": m * k * n}, (target, target), small)
+    return Workload(
+        f"w1-{m}x{k}x{n}",
+        "matmul",
+        inputs,
+        formulas.matmul,
+        {"fma": m * k * n},
+        (target, target),
+        small,
+        title=f"matrix product {m}×{k}×{n}",
+    )
 
 
 HARNESS = (
@@ -151,6 +162,7 @@ def _gaussian_sum(width: int) -> Workload:
         ((9, width), (11, width), (11,)),
         ((2048, width), (2048, width), (2048,)),
         ("expand-square",) if width > 8 else (),
+        title=f"Gaussian kernel sum, 8192 points, {width}-d",
     )
 
 
@@ -171,6 +183,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.2, 1.0),
         ((9, 13),),
         ((1024, 4096),),
+        title="softmax of rows, 4096²",
     ),
     Workload(
         "w3-attention",
@@ -181,6 +194,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.0, 1.0),
         ((9, 5), (11, 5), (11, 5)),
         ((1024, 64),) * 3,
+        title="attention 2048×64",
     ),
     Workload(
         "w3-heads",
@@ -191,6 +205,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.0, 1.0),
         ((2, 9, 5), (2, 11, 5), (2, 11, 5)),
         ((4, 512, 64),) * 3,
+        title="attention, 8 heads of 1024×64",
     ),
     Workload(
         "w3-softcap",
@@ -201,6 +216,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.5, 1.5),
         ((9, 5), (11, 5), (9, 11), (11, 5)),
         ((1024, 64), (1024, 64), (1024, 1024), (1024, 64)),
+        title="attention with scale, bias, soft-cap",
     ),
     Workload(
         "w4-mlp",
@@ -217,6 +233,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (0.95, 0.95),
         ((5, 7), (7, 9), (9,), (9, 6), (6,)),
         ((128, 512), (512, 2048), (2048,), (2048, 512), (512,)),
+        title="MLP 256: 1024→4096→1024",
     ),
     Workload(
         "w5-layernorm",
@@ -232,6 +249,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.05, 1.05),
         ((5, 1024), (1024,), (1024,), (1024, 6)),
         ((512, 1024), (1024,), (1024,), (1024, 1024)),
+        title="layer norm, linear, 4096×1024",
     ),
     Workload(
         "w6-pointwise",
@@ -242,6 +260,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.4, 1.4),
         ((37,),) * 4,
         ((4_000_000,),) * 4,
+        title="exp((a·b+c)/d), 16 M",
     ),
     Workload(
         "w7-chain",
@@ -251,6 +270,7 @@ WORKLOADS: tuple[Workload, ...] = (
         {"fma": 4 * 1024**2},
         (50.0, 50.0),
         (*((7, 7),) * 4, (7,)),
+        title="A·B·C·D·x, 1024²",
     ),
     Workload(
         "w9-swiglu",
@@ -267,6 +287,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.0, 1.0),
         ((5, 1024), (1024,), (1024, 6), (1024, 6), (6, 7)),
         ((64, 1024), (1024,), (1024, 1408), (1024, 1408), (1408, 1024)),
+        title="RMSNorm, SwiGLU 512×1024×2816",
     ),
     Workload(
         "w10-linear-logsumexp",
@@ -277,6 +298,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.5, 1.5),
         ((5, 7), (11, 7)),
         ((256, 512), (4096, 512)),
+        title="log-sum-exp of x·wᵀ, 16384 classes",
     ),
     _gaussian_sum(3),
     _gaussian_sum(64),
@@ -289,6 +311,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (3.0, 3.0),
         ((9, 16), (11, 16)),
         ((2048, 16), (2048, 16)),
+        title="nearest distance, 8192², 16-d",
     ),
     Workload(
         "w13-decode",
@@ -298,6 +321,7 @@ WORKLOADS: tuple[Workload, ...] = (
         {"fma": 2 * 32 * 8192 * 64, "exp": 32 * 8192},
         (1.0, 1.0),
         ((3, 5), (3, 11, 5), (3, 11, 5)),
+        title="decode attention, 32 heads, 8192 keys",
     ),
     Workload(
         "w14-variance",
@@ -308,6 +332,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.3, 1.3),
         ((5, _FULL),),
         ((1024, _FULL),),
+        title="variance of rows, 4096²",
     ),
     Workload(
         "w14-logsumexp",
@@ -318,6 +343,7 @@ WORKLOADS: tuple[Workload, ...] = (
         (1.3, 1.3),
         ((9, 13),),
         ((1024, _FULL),),
+        title="log-sum-exp of rows, 4096²",
     ),
 )
 
