@@ -27,15 +27,19 @@ LONGEST_TILE = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Where a block stands: the variables in scope, what is full, and whether its version is settled."""
+    """Where a block stands: the loops around it, what is full, and whether its version is settled."""
 
-    scope: frozenset[str] = frozenset()
+    loops: tuple[For, ...] = ()
     facts: frozenset[Full] = frozenset()
     settled: bool = False
     tail: bool = False
 
+    @property
+    def scope(self) -> frozenset[str]:
+        return frozenset(loop.variable for loop in self.loops)
+
     def inside(self, *loops: For) -> _Context:
-        return replace(self, scope=self.scope | {loop.variable for loop in loops})
+        return replace(self, loops=(*self.loops, *loops))
 
 
 def bind(kernel: Kernel) -> tuple[Node, ...]:
@@ -146,7 +150,7 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
         if not isinstance(statement, For):
             bound.append((statement,))
             continue
-        tile = register_tile(statement, statements[:position], context.facts, masked=context.tail)
+        tile = register_tile(statement, statements[:position], context.facts, context.tail, context.loops)
         if tile is None:
             bound.append((_loop(statement, context),))
             continue

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
+from ilang_eq.c.bounds import bound_text, step_text, trips_text
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
 from ilang_eq.c.nodes import Loop, Parallel, Simd
-from ilang_eq.c.statements import Statements, bound_text, step_text
+from ilang_eq.c.statements import Statements
 from ilang_eq.c.streaming import fenced, streamed_outputs
 from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.work import work_text
@@ -53,7 +54,7 @@ def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
 
 def _few_long_rows(apart: Apart) -> str:
     long = " || ".join(f"{extent_name(extent)} >= {length}" for extent, length in apart.lengths)
-    rows = " * ".join(_tasks(loop) for loop in apart.rows)
+    rows = " * ".join(trips_text(loop) for loop in apart.rows)
     return f"{rows} < {FEW} && {f'({long})' if len(apart.lengths) > 1 else long}"
 
 
@@ -160,7 +161,7 @@ class _TaskFunction:
 
     def dispatch(self, body: Sequence[str], private: Sequence[Buffer]) -> list[str]:
         """The loop over shares of the tasks, given the inside of their function."""
-        tasks = " * ".join(_tasks(loop) for loop in self.node.loops)
+        tasks = " * ".join(trips_text(loop) for loop in self.node.loops)
         grain = ELEMENT_GRAIN if innermost(self.node.loops[-1]) else 1
         slices = " + ".join(floats_text(buffer) for buffer in private)
         signature = self.signature(body)
@@ -186,12 +187,6 @@ def _carved(slices: Sequence[Buffer]) -> list[str]:
     return lines
 
 
-def _tasks(loop: For) -> str:
-    """The number of iterations of ``loop``."""
-    bound = bound_text(loop, False)
-    return bound if loop.step == 1 else f"ceil_div({bound}, {loop.step})"
-
-
 def _for_tasks(loop: For, body: list[str]) -> list[str]:
     """The iterations of one loop that are tasks ``first`` to ``last``."""
     step, bound = loop.step, bound_text(loop, False)
@@ -207,7 +202,7 @@ def _for_rows_of_tasks(loops: Sequence[For], body: list[str]) -> list[str]:
     """
     *outer, last = loops
     v = last.variable
-    counts = [f"const int64_t tasks_{loop.variable} = {_tasks(loop)};" for loop in loops[1:]]
+    counts = [f"const int64_t tasks_{loop.variable} = {trips_text(loop)};" for loop in loops[1:]]
     positions: list[str] = []
     left = f"task / tasks_{v}"
     for loop in reversed(outer[1:]):

@@ -31,12 +31,16 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left."""
+    """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
+
+    ``around`` are the loops around one that reduces into registers, from the outside in.
+    """
 
     source: For
     body: tuple[Node, ...]
     full: bool
     part: Choice["whole", "main", "rest"] = "whole"
+    around: tuple[For, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

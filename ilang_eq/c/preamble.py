@@ -81,6 +81,14 @@ static inline int team_for(double work, int threads)
 }
 """
 
+_FETCH_AHEAD = """\
+// Asks for a line that is needed later; it may lie beyond the end.
+static inline void fetch_ahead(const float *p, int64_t floats)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)floats * sizeof(float)), 0, 2);
+}
+"""
+
 _THREAD = """\
 static inline int thread_number(void)
 {
@@ -296,6 +304,7 @@ def _needed(body: str) -> Sequence[str]:
         (_SHARE, share),
         (_TEAM, "team_for(" in body),
         (_THREAD, "thread_number(" in body),
+        (_FETCH_AHEAD, "fetch_ahead(" in body),
     )
     return [text for text, needed in table if needed]
 

@@ -85,7 +85,9 @@ class _Reduction:
         return tuple(item for item in self.items if isinstance(item, _Nest))
 
 
-def register_tile(loop: For, before: Sequence[Statement], facts: frozenset[Full], masked: bool) -> Bound | None:
+def register_tile(
+    loop: For, before: Sequence[Statement], facts: frozenset[Full], masked: bool, around: tuple[For, ...] = ()
+) -> Bound | None:
     """Bind ``loop`` as a reduction in registers, if it is one.
 
     Args:
@@ -93,6 +95,7 @@ def register_tile(loop: For, before: Sequence[Statement], facts: frozenset[Full]
         before: the statements that run before it in the same block, among them perhaps its initialisation.
         facts: what is known to be full here.
         masked: whether loops that may be short are to be clamped and masked.
+        around: the loops that it stands in, from the outside in.
     """
     once = innermost(loop) and full_fact(loop) in facts and (loop.limit or 0) <= MOST_LANES
     reduction = _reduction(strip_mined(loop) if innermost(loop) and not once else loop)
@@ -102,7 +105,7 @@ def register_tile(loop: For, before: Sequence[Statement], facts: frozenset[Full]
     if short is None:
         return None
     rows = tuple(loop for loop in short if not _stripped(loop, reduction))
-    main = _main(reduction, facts, frozenset(r.variable for r in rows), stripped=len(rows) < len(short))
+    main = _main(reduction, facts, frozenset(r.variable for r in rows), len(rows) < len(short), around)
     return _with_tiles(reduction, before, rows, main)
 
 
@@ -229,7 +232,9 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
     return tuple(short)
 
 
-def _main(reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], stripped: bool) -> tuple[Node, ...]:
+def _main(
+    reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], stripped: bool, loops: tuple[For, ...]
+) -> tuple[Node, ...]:
     """The reduction itself, its accumulators redirected to their tiles."""
     if not reduction.chain:
         return _items(reduction, rows, reduced=False)
@@ -238,7 +243,7 @@ def _main(reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], s
     body = _items(reduction, rows, reduced=False)
     nodes: tuple[Node, ...]
     if not stripped or known[-1]:
-        nodes = (Loop(around, body, known[-1]),)
+        nodes = (Loop(around, body, known[-1], around=(*loops, *outer)),)
     else:
         lanes = {loop.variable for nest in reduction.nests for loop in nest.loops if _stripped(loop, reduction)}
         rest = _items(reduction, rows | lanes, reduced=True)

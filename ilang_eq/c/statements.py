@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from ilang_eq.c.ahead import fetching_lines, panels_ahead
+from ilang_eq.c.bounds import bound_text, left_text, step_text
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
@@ -14,8 +16,7 @@ from ilang_eq.c.quotients import inverted
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
-from ilang_eq.lower.addresses import extent_name
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import replace_in_body, stride, updates
 
@@ -75,7 +76,7 @@ class Statements:
             case Registers():
                 return self._registers(node)
             case Versions(facts, full, tail):
-                test = " && ".join(f"{_left(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
+                test = " && ".join(f"{left_text(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
                 return [f"if ({test}) {{", *self._scope(full), "} else {", *self._scope(tail), "}"]
             case Parallel():
                 assert self.dispatch is not None, "tasks hold no tasks"
@@ -95,6 +96,8 @@ class Statements:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
         body, ends = self.lines(node.body), []
+        aheads = panels_ahead(node, self.layout)
+        before, asked = fetching_lines(node, aheads, self.layout, bound)
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
@@ -103,7 +106,7 @@ class Statements:
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
-        return [head, *indented([*ends, *body]), "}"]
+        return [*before, head, *indented([*ends, *asked, *body]), "}"]
 
     def _strips(self, node: Strips, later: Sequence[Node]) -> list[str]:
         bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step
@@ -209,27 +212,10 @@ class Statements:
         return f"share {'+' if op == 'add' else '*'}= {part};"
 
 
-def bound_text(loop: For, full: bool) -> str:
-    """The exclusive end of ``loop``."""
-    if full and loop.limit is not None:
-        return str(loop.limit)
-    left = _left(loop.extent, loop.outer)
-    return left if loop.limit is None else f"least({loop.limit}, {left})"
-
-
 def _whole_steps(bound: str, step: int) -> str:
     """Where the whole steps of a loop to ``bound`` end."""
     whole = f"({bound})" if " - " in bound and not bound.startswith("least(") else bound
     return f"{whole} / {step} * {step}"
-
-
-def step_text(loop: For) -> str:
-    """The third clause of a C for."""
-    return f"{loop.variable}++" if loop.step == 1 else f"{loop.variable} += {loop.step}"
-
-
-def _left(extent: Extent, outer: Sequence[str]) -> str:
-    return " - ".join((extent_name(extent), *outer))
 
 
 def _short(node: Node) -> Iterable[For]:

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from ilang_eq import i
+from ilang_eq import I, i
 from ilang_eq.c.build import build, find_compiler
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.library import load
@@ -21,11 +21,17 @@ from ilang_eq.lower import lower
 from tests.c import programs
 from tests.c.programs import apply, at
 
+PANELS = lower(
+    wire(
+        (I | i("+kj~kj|j:2:16|jj'kj''")) >> i("ik*kj~kij|i:4,j:2:16|jij'ki'j''") >> i("+kij~ij|i:4,j:2:16|jij'ki'j''0")
+    )
+)
 CASES = {
     "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
     "matmul 8x16x8": (programs.matmul(8, 16, block=8), [(9, 13), (13, 19)]),
     "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
     "transposed": (programs.transposed(4, 16), [(7, 5), (19, 5)]),
+    "panels": (PANELS, [(9, 13), (13, 41)]),
     "softmax": (programs.softmax(), [(3, 70)]),
     "few rows of softmax": (programs.softmax(), [(2, 66_003)]),
     "sum in chunks": (programs.reduction("add", 0.0), [(70_001,)]),

@@ -1,0 +1,107 @@
+"""Panels are asked for before they are read: all of them, nothing else, and wherever the shape ends."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.build import build
+from ilang_eq.c.emit import emit
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.ir import Program
+from tests.golden import Golden
+
+ROWS = (I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
+PAIRS = (I | i("+kj~kj|j:2:16|jj'kj''")) >> i("ik*kj~kij|i:4,j:2:16|jij'ki'j''") >> i("+kij~ij|i:4,j:2:16|jij'ki'j''0")
+CHUNKS = (
+    (I | i("+kj~kj|j:16,k:8|kjk'j'")) >> i("ik*kj~kij|i:4,j:16,k:8|kjik'i'j'") >> i("+kij~ij|i:4,j:16,k:8|kjik'i'j'0")
+)
+ONCE = (I | i("+kj~kj|j:4|jkj'")) >> i("ik*kj~kji|i:16,j:4|ijkj'i'") >> i("+kji~ij|i:16,j:4|ijkj'i'0")
+FORMS: dict[str, Component] = {"rows": ROWS, "pairs": PAIRS, "chunks": CHUNKS, "once": ONCE}
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+def program(component: Component) -> Program:
+    return lower(wire(component))
+
+
+def operands(rows: int, width: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((rows, width), np.float32), rng.standard_normal((width, columns), np.float32)
+
+
+def asked(component: Component, rows: int, width: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """How often each of the first 64 K floats of the panels was asked for, by a kernel that counts."""
+
+    def counting(source: str) -> str:
+        body = re.compile(r"(static inline void fetch_ahead\(.*?\)\n\{\n).*?\n\}", re.DOTALL)
+        counted, found = body.subn(r"int asked[1 << 16];\n\1    asked[floats] += p != 0;\n}", source)
+        assert found == 1
+        return counted
+
+    counts: list[np.ndarray] = []
+
+    def built(source: str, sanitize: bool = False) -> object:
+        path = build(counting(source), sanitize)
+        counts.append(np.ctypeslib.as_array((ctypes.c_int * (1 << 16)).in_dll(ctypes.CDLL(str(path)), "asked")))
+        counts[-1][:] = 0  # the library may have been loaded before
+        return path
+
+    monkeypatch.setattr("ilang_eq.c.kernel.build", built)
+    x, w = operands(rows, width, columns)
+    np.testing.assert_allclose(CKernel(program(component), 1)(x, w), x @ w, rtol=1e-4, atol=1e-4)
+    return counts[-1]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("form", "panel"), [("rows", 24 * 16), ("pairs", 24 * 32), ("chunks", 8 * 16), ("once", 24 * 4)]
+)
+def test_every_panel_but_the_first_is_asked_for(form: str, panel: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, width, columns = 33, 24, 100
+    floats = -(-columns // 32) * 32 * width if form == "pairs" else -(-columns // 16) * 16 * width
+    floats = columns * width if form == "once" else floats
+    count = asked(FORMS[form], rows, width, columns, monkeypatch)
+    lines = np.asarray(count.reshape(-1, 16).any(axis=1))
+    assert lines[-(-panel // 16) : floats // 16].all()
+    assert not count[:panel].any()
+    assert not count[floats + 2 * panel :].any()
+
+
+@needs_compiler
+def test_shares_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four tiles of rows ask for four floats in each step: every quarter of a line once."""
+    count = asked(ROWS, 16, 24, 64, monkeypatch)
+    assert (count[24 * 16 : 24 * 64 : 4] == 1).all()
+    assert count.sum() == 4 * 24 * 16 / 4
+
+
+@needs_compiler
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 8, 16), (5, 9, 17), (3, 7, 33), (67, 3, 65)])
+def test_results_stay_what_they_were(form: str, shape: tuple[int, int, int]) -> None:
+    x, w = operands(*shape)
+    kernel = FORMS[form].compile(threads=2)
+    assert "fetch_ahead(" in kernel.source
+    np.testing.assert_allclose(kernel(x, w), x @ w, rtol=1e-4, atol=1e-4)
+    prepared = kernel.prepare(in1=w)
+    assert (prepared(x) == kernel(x, w)).all()
+
+
+def test_golden_source(golden: Golden) -> None:
+    golden.check("panels.c", emit(program(ROWS)))
+
+
+def test_what_is_not_in_panels_is_not_asked_for() -> None:
+    rowwise = i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
+    staged = (I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:4,j:16|j1iki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
+    assert "fetch_ahead(" not in emit(program(rowwise))
+    assert "fetch_ahead(" not in emit(program(staged)), "one panel, in a buffer of its own"
