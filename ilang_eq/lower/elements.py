@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ilang_eq.lower.ir import Extent, For, Statement
-from ilang_eq.lower.nest import Block, Instance, NestLoop
+from ilang_eq.lower.nest import Block, Instance, NestLoop, depth
 from ilang_eq.lower.storage import Parts, split_step
 
 
@@ -48,12 +48,15 @@ def elements(instance: Instance, block: Block, extents: Sequence[Extent]) -> Ele
 
 
 def _levels_to_open(loops: Sequence[NestLoop | None], block: Block) -> list[int]:
-    """The levels that need a fresh loop: one (-1) for all that is left, unless an inner level alone is around."""
-    around = [loop is not None and block.inside(loop) for loop in loops]
-    missing = [level for level, present in enumerate(around) if not present]
+    """The levels that need a fresh loop: one (-1) for all that is left, if what is around are the outermost in order.
+
+    Else a buffer somewhere on the way has folded an inner level alone, and has a dimension for each other one.
+    """
+    around = {level: depth(loop) for level, loop in enumerate(loops) if loop is not None and block.inside(loop)}
+    missing = [level for level in range(len(loops)) if level not in around]
     if not missing:
         return []
-    return [-1] if all(not present for present in around[missing[0] :]) else missing
+    return [-1] if sorted(around, key=lambda level: around[level]) == list(range(len(around))) else missing
 
 
 def _limit(factors: tuple[int, ...], level: int) -> int | None:
