@@ -7,7 +7,8 @@ accumulator that restarts with the same loop and whose value separates from x (`
     No partial x is ever divided by, so a partial sum that passes through zero does no harm.
   * eager: u·e^(rate·x) would overflow if x were left out; the accumulator is multiplied by
     e^(rate·(x' − x)) each time x moves to x'. Infinite x reads as 0, and is put right after the loop, so
-    that −inf − (−inf) never arises inside.
+    that −inf − (−inf) never arises inside. Only an extremum will do, and only in the direction that makes the
+    factor at most 1: what has underflowed does not grow back.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ def find_repairs(nest: KernelNest) -> Online:
             _settle(analysis, online, instance, statistic, forms)
         analysis.forms[instance] = forms
     for repair in online.repairs:
-        if repair.eager and any(r.accumulator is repair.statistic and not r.eager for r in online.repairs):
-            raise _refusal(nest, repair.statistic, "it is itself repaired after the loop, too late to be subtracted")
+        if repair.eager and any(r.accumulator is repair.statistic for r in online.repairs):
+            raise _refusal(nest, repair.statistic, "it is itself repaired, so that it moves unseen or the other way")
     return online
 
 
@@ -189,12 +190,26 @@ def _repair(analysis: _Analysis, online: Online, instance: Instance, statistic: 
     )
     if repair.factor.power and repair.factor.rate:
         raise _refusal(nest, statistic, "it enters both as a factor and in an exponent")
+    if repair.eager and not _shrinks(repair):
+        why = f"as it moves, what `{instance.expr}` has accumulated may have to grow, after it has underflowed"
+        raise _refusal(nest, statistic, why)
     _require_rows(nest, repair)
     if repair.eager or repair.factor.power or repair.shift:
         online.repairs.append(repair)
     for entry in analysis.entries[instance][statistic]:
         if online.stands.setdefault(entry, repair.stand) is not repair.stand:
             raise _refusal(nest, statistic, "two accumulators need it repaired in different ways")
+
+
+def _shrinks(repair: Repair) -> bool:
+    """Whether e^(rate·(x' − x)) is at most 1 however the statistic moves."""
+    match repair.statistic.expr.op:
+        case "max":
+            return repair.factor.rate < 0
+        case "min":
+            return repair.factor.rate > 0
+        case _:
+            return False
 
 
 def _require_rows(nest: KernelNest, repair: Repair) -> None:

@@ -9,13 +9,14 @@ corrected when P moves on to P': by r·φ(P')/φ(P), or r + c·(P' - P). That is
                               reduction finishes the loop they are unfinished in
     (shift t P c)             t = U + c·P
     (scale t P f b c)         t = U·φ(P); the family f says what φ is:
-                                "max-shift"  b^(c·P), P a maximum or minimum    "exp"  b^(c·P), P another reduction
+                                "max-shift"  b^(c·P), b > 1, P a maximum or minimum
                                 "power"      P^c
                               with U independent of P, as above
     (repair v P kind)         variant v, a reduction, may read an unfinished P
 
 Whatever has none of these forms is refused: ``exp(s - m) + b``, a power whose base is not a number, a sum of two forms
-with different factors. The pass that lowers a schedule looks again at the code it is about to correct.
+with different factors. So is a power whose factor may grow as P moves, because what has underflowed does not come
+back. The pass that lowers a schedule looks again at the code it is about to correct.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ DECLARATIONS = """
 (relation reduced-over (Term i64))
 (function closes (Axes) Axes :merge (set-union old new))
 (function reads (Term) Axes :merge (set-union old new))
-(function family (Term) i64 :merge (max old new))
+(relation maximum (Term))
+(relation minimum (Term))
 (relation shift (Term Term f64))
 (relation scale (Term Term String f64 f64))
 (relation candidate (i64 Term))
@@ -48,8 +50,8 @@ DECLARATIONS = """
 
 (rule ((reduction v t op j x) (axis a) (set-contains j a)) ((reduced-over t a)) :ruleset statistics)
 (rule ((reduced-over p a) (reduced-over t a) (!= p t) (= p (Class id))) ((statistic p id)) :ruleset statistics)
-(rule ((statistic p id)) ((set (family p) 0)) :ruleset statistics)
-(rule ((statistic p id) (reduction v p op j x) (extremum op)) ((set (family p) 1)) :ruleset statistics)
+(rule ((statistic p id) (reduction v p "max" j x)) ((maximum p)) :ruleset statistics)
+(rule ((statistic p id) (reduction v p "min" j x)) ((minimum p)) :ruleset statistics)
 (rule ((reduction v t op j x)) ((set (closes j) (set-empty))) :ruleset statistics)
 (rule ((reduction v t op j x) (reduced-over p a) (set-contains j a) (statistic p id))
       ((set (closes j) (set-of id))) :ruleset statistics)
@@ -113,14 +115,16 @@ FORMS = (
     ),
     _rule(
         "form-exponential",
-        "b^x of a shift x, b a number > 0 → a scale b^(c·P)",
+        "b^x of a shift x in an extremum P, b a number > 0 → a scale b^(c·P), or (1/b)^(-c·P) for b < 1",
         f"""
-        (rule ((unary t "pow" x) (shift x p c) (= (family p) 1)) ((scale t p "max-shift" {math.e!r} c)))
-        (rule ((unary t "pow" x) (shift x p c) (= (family p) 0)) ((scale t p "exp" {math.e!r} c)))
-        (rule ((binary t "pow" y x) (shift x p c) (number y b) (= (family p) 1) (> b 0.0))
+        (relation extremal (Term))
+        (rule ((maximum p)) ((extremal p)))
+        (rule ((minimum p)) ((extremal p)))
+        (rule ((unary t "pow" x) (shift x p c) (extremal p)) ((scale t p "max-shift" {math.e!r} c)))
+        (rule ((binary t "pow" y x) (shift x p c) (number y b) (extremal p) (> b 1.0))
               ((scale t p "max-shift" b c)))
-        (rule ((binary t "pow" y x) (shift x p c) (number y b) (= (family p) 0) (> b 0.0))
-              ((scale t p "exp" b c)))
+        (rule ((binary t "pow" y x) (shift x p c) (number y b) (extremal p) (> b 0.0) (< b 1.0))
+              ((scale t p "max-shift" (/ 1.0 b) (* -1.0 c))))
         """,
     ),
     _rule(
@@ -171,22 +175,25 @@ FORMS = (
 REPAIRS = (
     _rule(
         "repair-sum",
-        "Σ_J x, x a scale in P, P's axes all in the sum's → repaired by φ(P')/φ(P)",
+        "Σ_J x, x a scale in P, P's axes all in the sum's → repaired by φ(P')/φ(P), which is at most 1 for a power",
         """
-        (rule ((encloses v p) (reduction v t "add" j x) (scale x p "max-shift" b c)) ((repair v p "max-shift")))
-        (rule ((encloses v p) (reduction v t "add" j x) (scale x p "exp" b c)) ((repair v p "scale")))
+        (rule ((encloses v p) (reduction v t "add" j x) (scale x p "max-shift" b c) (maximum p) (< c 0.0))
+              ((repair v p "max-shift")))
+        (rule ((encloses v p) (reduction v t "add" j x) (scale x p "max-shift" b c) (minimum p) (> c 0.0))
+              ((repair v p "max-shift")))
         (rule ((encloses v p) (reduction v t "add" j x) (scale x p "power" b c) (< c 0.0)) ((repair v p "divisor")))
         (rule ((encloses v p) (reduction v t "add" j x) (scale x p "power" b c) (>= c 0.0)) ((repair v p "scale")))
         """,
     ),
     _rule(
         "repair-extremum",
-        "max_J x and min_J x, x a shift in P, or a scale by a positive φ(P) → repaired by adding or by scaling",
+        "max_J x and min_J x, x a shift in P, or a scale by a power of it → repaired by adding, or by at most 1",
         """
         (rule ((encloses v p) (reduction v t op j x) (extremum op) (shift x p c)) ((repair v p "shift")))
-        (rule ((encloses v p) (reduction v t op j x) (extremum op) (scale x p "max-shift" b c))
+        (rule ((encloses v p) (reduction v t op j x) (extremum op) (scale x p "max-shift" b c) (maximum p) (< c 0.0))
               ((repair v p "max-shift")))
-        (rule ((encloses v p) (reduction v t op j x) (extremum op) (scale x p "exp" b c)) ((repair v p "scale")))
+        (rule ((encloses v p) (reduction v t op j x) (extremum op) (scale x p "max-shift" b c) (minimum p) (> c 0.0))
+              ((repair v p "max-shift")))
         """,
     ),
 )

@@ -95,6 +95,32 @@ def test_what_does_not_separate_is_refused(after: str) -> None:
         lower(wire(weights >> i(after) >> i("+ij~i||j0i")))
 
 
+@pytest.mark.parametrize(
+    ("statistic", "shift"), [("+", "ij-i"), ("+", "ij+i"), (">", "ij+i"), ("<", "ij-i"), ("*", "ij-i")]
+)
+@pytest.mark.parametrize("total", "+>")
+def test_what_would_grow_out_of_an_underflow_is_refused(statistic: str, shift: str, total: str) -> None:
+    powers = (I & i(f"{statistic}ij~i||ji")) >> i(f"{shift}~ij||ji1") >> i("^ij~ij||ji0")
+    with pytest.raises(ScheduleError, match="may have to grow"):
+        lower(wire(powers >> i(f"{total}ij~i||ji0")))
+
+
+@pytest.mark.parametrize(("statistic", "shift"), [(">", "ij-i"), ("<", "ij+i")])
+def test_powers_that_shrink_are_repaired(statistic: str, shift: str) -> None:
+    powers = (I & i(f"{statistic}ij~i||ji")) >> i(f"{shift}~ij||ji1") >> i("^ij~ij||ji0")
+    agrees(powers >> i("+ij~i||ji0"), normal((4, 9)))
+
+
+@pytest.mark.parametrize("second", ["+", ">"])
+def test_the_exponent_of_a_repaired_statistic_is_refused(second: str) -> None:
+    """e^(v - ⊕ e^(x - max x)·v): the inner reduction is rescaled where the outer one does not see it."""
+    weights = (I & i(">ij~i||ji")) >> i("ij-i~ij||ji1") >> i("^ij~ij||ji0")
+    inner = (weights | I) >> i("ij*ij~ij||ji0") >> i(f"{second}ij~i||ji0")
+    outer = (I & inner) >> i("ij-i~ij||ji1") >> i("^ij~ij||ji0") >> i("+ij~i||ji0")
+    with pytest.raises(ScheduleError, match=r"itself repaired|may have to grow"):
+        lower(wire(outer))
+
+
 def test_a_partial_statistic_may_not_escape() -> None:
     with pytest.raises(ScheduleError, match="before its reduction is complete") as caught:
         lower(wire((I & i(">ij~i||ji")) >> i("ij-i~ij||j1i")))

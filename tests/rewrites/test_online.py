@@ -36,10 +36,9 @@ def kinds(component: Component, rules: RuleSet = default) -> set[str]:
         pytest.param(SHIFTED >> i("ij*0.5~ij") >> i("^ij~ij") >> SUM, "max-shift", id="exp((s - m)/2)"),
         pytest.param(EXP >> i("ij*ij~ij") >> SUM, "max-shift", id="exp(s - m)·v"),
         pytest.param(EXP >> i("-ij~ij") >> SUM, "max-shift", id="-exp(s - m)"),
-        pytest.param(EXP >> i("/ij~ij") >> SUM, "max-shift", id="1/exp(s - m)"),
+        pytest.param(SHIFTED >> i("-ij~ij") >> i("0.5^ij~ij") >> SUM, "max-shift", id="0.5^(m - s)"),
         pytest.param(EXP >> (I & I) >> i("ij*ij~ij") >> SUM, "max-shift", id="exp(s - m) squared"),
         pytest.param(EXP >> i(">ij~i"), "max-shift", id="max of exp(s - m)"),
-        pytest.param(TOTAL >> i("ij-i~ij") >> i("^ij~ij") >> SUM, "scale", id="exp(s - Σs)"),
         pytest.param(TOTAL >> i("ij/i~ij") >> SUM, "divisor", id="s/d"),
         pytest.param(TOTAL >> i("ij*i~ij") >> SUM, "scale", id="s·d"),
         pytest.param(SHIFTED >> i(">ij~i"), "shift", id="max of s - m"),
@@ -65,6 +64,11 @@ def test_repairs(component: Component, kind: str) -> None:
         pytest.param((I & i(">ij~j")) >> i("ij-j~ij") >> i("^ij~ij") >> SUM, id="a maximum over other axes"),
         pytest.param(EXP >> i("+ij~j"), id="a sum over other axes"),
         pytest.param(EXP >> i("*ij~i"), id="a product of exp(s - m)"),
+        pytest.param(EXP >> i("/ij~ij") >> SUM, id="1/exp(s - m) grows with m"),
+        pytest.param(SHIFTED >> i("0.5^ij~ij") >> SUM, id="0.5^(s - m) grows with m"),
+        pytest.param(MAX >> i("ij+i~ij") >> i("^ij~ij") >> SUM, id="exp(s + m) grows with m"),
+        pytest.param(TOTAL >> i("ij-i~ij") >> i("^ij~ij") >> SUM, id="exp(s - Σs) moves both ways"),
+        pytest.param(TOTAL >> i("ij-i~ij") >> i("^ij~ij") >> i(">ij~i"), id="max of exp(s - Σs)"),
     ],
 )
 def test_refusals(component: Component) -> None:
