@@ -118,25 +118,6 @@ EXACT = (
     ),
     _rule(
         "exact",
-        "shift-extremum",
-        "max_J (x + b) → max_J x + b, max_J (x - b) → max_J x - b, max_J (b - x) → b - min_J x with b free of J",
-        """
-        (rule ((= t (Red "max" j (Bin "add" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "add" (Red "max" j x) b))))
-        (rule ((= t (Red "min" j (Bin "add" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "add" (Red "min" j x) b))))
-        (rule ((= t (Red "max" j (Bin "sub" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "sub" (Red "max" j x) b))))
-        (rule ((= t (Red "min" j (Bin "sub" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "sub" (Red "min" j x) b))))
-        (rule ((= t (Red "max" j (Bin "sub" b x))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "sub" b (Red "min" j x)))))
-        (rule ((= t (Red "min" j (Bin "sub" b x))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
-              ((union t (Bin "sub" b (Red "max" j x)))))
-        """,
-    ),
-    _rule(
-        "exact",
         "scale-extremum",
         "max_J (c·x) → c·max_J x and max_J (x/c) → (max_J x)/c for a number c > 0, and for min",
         """
@@ -159,6 +140,26 @@ EXACT = (
 )
 
 REASSOCIATING = (
+    _rule(
+        "reassociating",
+        "shift-extremum",
+        "max_J (x + b) → max_J x + b, max_J (x - b) → max_J x - b, max_J (b - x) → b - min_J x with b free of J;"
+        " a b that is NaN is skipped on the left, passed on on the right",
+        """
+        (rule ((= t (Red "max" j (Bin "add" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "add" (Red "max" j x) b))))
+        (rule ((= t (Red "min" j (Bin "add" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "add" (Red "min" j x) b))))
+        (rule ((= t (Red "max" j (Bin "sub" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "sub" (Red "max" j x) b))))
+        (rule ((= t (Red "min" j (Bin "sub" x b))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "sub" (Red "min" j x) b))))
+        (rule ((= t (Red "max" j (Bin "sub" b x))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "sub" b (Red "min" j x)))))
+        (rule ((= t (Red "min" j (Bin "sub" b x))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
+              ((union t (Bin "sub" b (Red "max" j x)))))
+        """,
+    ),
     _rule(
         "reassociating",
         "merge-sums",

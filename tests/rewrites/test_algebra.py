@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
 from ilang_eq.rewrites import RuleSet, default, rule_set
+from ilang_eq.rewrites.algebra import EXACT
 from ilang_eq.rewrites.check import check_space
 from ilang_eq.rewrites.engine import Limits
 from ilang_eq.rewrites.explore import explore
@@ -24,7 +26,7 @@ from tests.rewrites.components import (
     report_of,
     space_of,
 )
-from tests.rewrites.evaluation import assert_classes_agree
+from tests.rewrites.evaluation import assert_classes_agree, evaluate_space, node_value
 from tests.rewrites.programs import random_program
 
 ALGEBRA = rule_set("algebra")
@@ -106,6 +108,28 @@ def test_a_rule_fires_and_is_sound(name: str, component: Component, extents: lis
     assert report.rules[name][0] > 0
     check_space(space)
     assert_classes_agree(space, arrays_for(component, extents, seed))
+
+
+ODD = (math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, 3.0, 0.1, -7.3)
+"""Numbers that a rule which is not exact may change."""
+
+
+@pytest.mark.parametrize("name", [rule.name for rule in EXACT])
+@settings(max_examples=10)
+@given(extents=st.lists(st.integers(0, 4), min_size=4, max_size=4), seed=st.integers(0, 2**16), odd=st.booleans())
+def test_exact_rules_keep_the_bits(name: str, extents: list[int], seed: int, odd: bool) -> None:
+    """NaN equals NaN, and zeros of either sign are equal."""
+    data = np.random.default_rng(seed)
+    for component in TRIGGERS[name]:
+        space, _ = explore(wire(component), COMMUTE + rule_set(name))
+        arrays = arrays_for(component, extents, seed)
+        arrays = [data.choice(ODD, array.shape) if odd else data.standard_normal(array.shape) for array in arrays]
+        values = evaluate_space(space, arrays)
+        for c, found in space.classes.items():
+            for node in found.nodes[1:]:
+                with np.errstate(all="ignore"):
+                    value = np.broadcast_to(node_value(space, node, arrays, values), values[c].shape)
+                np.testing.assert_array_equal(value, values[c], err_msg=f"{node} and {found.nodes[0]}")
 
 
 @settings(max_examples=40)
