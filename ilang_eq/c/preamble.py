@@ -333,7 +333,8 @@ def _several(function: str, lanes: int) -> str:
 
 def _lifted(function: str, arity: int, lanes: int) -> str:
     """``function`` applied lane by lane: the pragma makes a vector of the loop before it can be unrolled to scalars."""
-    names = "xyzw"[:arity]
+    names = "xyzwuv"[:arity]
+    assert len(names) == arity, f"{function} takes {arity} arguments"
     parameters = ", ".join(f"vec{lanes} {name}" for name in names)
     arguments = ", ".join(f"{name}[l]" for name in names)
     lines = [
