@@ -104,7 +104,8 @@ def _tiled(graph: Graph, pair: _Pair, tiles: tuple[int, int]) -> Graph:
     reduction = graph.nodes[pair.reduction].expr
     names = _names(graph, pair)
     output = reduction.output
-    sizes = dict(zip(output[-2:], tiles[-len(output[-2:]) :], strict=True))
+    last = output[-2:]
+    sizes = dict(zip(last, tiles[len(tiles) - len(last) :], strict=True))
     outer = [Loop(axis) for axis in output + reduction.reduced]
     inner = [Loop(axis, 1) for axis in output if axis in sizes]
     splits = tuple((axis, (size,)) for axis, size in sizes.items())

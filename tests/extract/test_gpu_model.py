@@ -132,6 +132,14 @@ def test_operands_in_memory_are_copied_tile_by_tile() -> None:
     assert min(costs) < costs[0] / 20
 
 
+@pytest.mark.parametrize("product", ["i*i~i", "i*ij~ij", "ij*ij~ij", "ijk*kl~ijlk", "i*j~ij", "i*.~i"])
+@pytest.mark.parametrize("kept", [0, 1, 2, 3])
+def test_products_with_results_of_any_rank_have_variants(product: str, kept: int) -> None:
+    axes = product.partition("~")[2]
+    for graph in variants(wire(i(product) >> i(f"+{axes}~{axes[:kept] or '.'}"))):
+        lower(graph, alternatives=False)
+
+
 def test_optimize_for_a_gpu_needs_no_device() -> None:
     best = optimize(i("ik*kj~ijk") >> i("+ijk~ij"), SQUARE, target="cuda", database=False)
     assert "__global__" in best.source
