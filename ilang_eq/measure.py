@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ilang_eq.backends import TARGETS, Kernel
-from ilang_eq.errors import BuildError
+from ilang_eq.errors import ArrayError, BuildError
 from ilang_eq.optimized import Schedule
 
 CONTENDERS = 4
@@ -54,12 +54,15 @@ def measured(
 
 
 def random_inputs(extents: Mapping[tuple[int, int], int], inputs: int, seed: int) -> list[np.ndarray]:
-    """Standard normal float32 arrays of the given extents."""
+    """Standard normal float32 arrays of the given extents. Raises ArrayError if they do not fit in memory."""
     rng = np.random.default_rng(seed)
     shapes: list[list[int]] = [[] for _ in range(inputs)]
     for (k, _), n in sorted(extents.items()):
         shapes[k].append(n)
-    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    try:
+        return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    except (MemoryError, ValueError):
+        raise ArrayError(f"inputs of shapes {shapes} do not fit in memory", expected="smaller shapes") from None
 
 
 def _warm(

@@ -15,6 +15,7 @@ import pytest
 from ilang_eq import Component, I, ILangError, i, optimize
 from ilang_eq.errors import ArrayError, OptionError, RuleError, ScheduleError, ShapeError
 from ilang_eq.lang.reading import read_component
+from ilang_eq.measure import random_inputs
 
 MATMUL = i("ik*kj~ijk") >> i("+ijk~ij")
 
@@ -178,6 +179,12 @@ def test_what_is_no_component(given: Any) -> None:
 def test_a_plan_of_wrong_shapes(shapes: Any) -> None:
     with pytest.raises(ShapeError):
         MATMUL.plan(shapes)
+
+
+@pytest.mark.parametrize("extent", [2**40, 10**20])
+def test_inputs_that_no_memory_holds_are_not_made_up(extent: int) -> None:
+    with pytest.raises(ArrayError, match="do not fit in memory"):
+        random_inputs({(0, 0): extent, (0, 1): 2**20}, 1, seed=0)
 
 
 @pytest.mark.parametrize("shapes", [[(0, 0), (0, 0)], [(0, 3), (3, 4)], [(3, 0), (0, 4)]])
