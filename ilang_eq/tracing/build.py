@@ -115,6 +115,21 @@ class Builder:
         output = tuple(axis for dim in made for axis in dim if axis in real)
         return self._expression(op, [view], [reads], output, made)
 
+    def diagonal(self, view: View, first: int, second: int) -> View:
+        """The elements at which two dimensions agree, in a last dimension. Raises Misaligned, Inexpressible."""
+        rank = len(view.dims)
+        pair = view.dims[first % rank], view.dims[second % rank]
+        self.axes.align(*pair)
+        leaves = tuple(map(self.axes.parts, pair))
+        if not set(self.axes.parts(view.axes)).issuperset(leaves[0] + leaves[1]):
+            raise Inexpressible("a diagonal of what is broadcast")
+        left = [dim for d, dim in enumerate(view.dims) if d not in (first % rank, second % rank)]
+        reads = {leaf: self.axes.like(leaf) for dim in (*left, pair[0]) for leaf in self.axes.parts(dim)}
+        made = tuple(tuple(reads[leaf] for leaf in self.axes.parts(dim)) for dim in (*left, pair[0]))
+        reads |= {other: reads[leaf] for leaf, other in zip(*leaves, strict=True)}
+        real = {reads[leaf] for leaf in self.axes.parts(view.axes)}
+        return self._expression("add", [view], [reads], tuple(a for dim in made for a in dim if a in real), made)
+
     def _expression(
         self, op: str, views: Sequence[View], reads: Sequence[dict[int, int]], output: tuple[int, ...], dims: Dims
     ) -> View:

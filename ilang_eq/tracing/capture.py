@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 from torch.utils import _pytree as pytree
 
-from ilang_eq.errors import TraceError
+from ilang_eq.errors import ArrayError, TraceError
 from ilang_eq.tracing.extents import Extent, extent_of, solve
 from ilang_eq.tracing.nodes import Argument, ArgumentKind, Node, NodeList, Ref, Special, Type, Value, checked
 
@@ -25,8 +25,31 @@ KEPT = (
     torch.ops.aten.rms_norm.default,
     torch.ops.aten.silu.default,
     torch.ops.aten.scaled_dot_product_attention.default,
+    torch.ops.aten.cdist.default,
+    torch.ops.aten.instance_norm.default,
+    torch.ops.aten.log_sigmoid.default,
+    torch.ops.aten.logsumexp.default,
+    torch.ops.aten.mish.default,
+    torch.ops.aten.prelu.default,
+    torch.ops.aten.softplus.default,
+    torch.ops.aten.celu.default,
+    torch.ops.aten.selu.default,
+    torch.ops.aten.lerp.Scalar,
+    torch.ops.aten.lerp.Tensor,
 )
 """Ops that PyTorch would take apart, and the tables know whole."""
+
+_CHECKED = ("aten.inverse.", "aten.linalg_", "aten.pinverse.")
+_TAKEN_APART = ("aten.linalg_cross.", "aten.linalg_matmul.", "aten.linalg_multi_dot.", "aten.linalg_vecdot.")
+
+
+def _kept(op: Any) -> bool:
+    """Whether PyTorch must not take ``op`` apart: the tables know it whole, or its parts would check errors.
+
+    Checks are calls with effects, which no node list has.
+    """
+    return op in KEPT or (str(op).startswith(_CHECKED) and not str(op).startswith(_TAKEN_APART))
+
 
 SYMBOLIC: Mapping[str, Callable[..., Any]] = {
     "getitem": operator.getitem,
@@ -56,12 +79,31 @@ _KINDS: Mapping[InputKind, ArgumentKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A program, the tensors it owns by argument name, and the structure of its inputs and results."""
+    """A program, the tensors it owns by argument name, and the structure of its inputs and results.
+
+    ``places`` says where the module keeps them: in which dictionary, under which key.
+    """
 
     program: NodeList
     tensors: Mapping[str, torch.Tensor]
     arguments: pytree.TreeSpec
     results: pytree.TreeSpec
+    places: Mapping[str, tuple[Mapping[str, torch.Tensor | None], str]] = field(default_factory=dict)
+
+    def replaced(self) -> dict[str, torch.Tensor]:
+        """What the module has now in place of tensors it had, by argument name. Raises ArrayError for another type."""
+        found: dict[str, torch.Tensor] = {}
+        for name, (table, key) in self.places.items():
+            now, before = table.get(key), self.tensors[name]
+            if now is before or now is None:
+                continue
+            if now.shape != before.shape or now.dtype != before.dtype:
+                raise ArrayError(
+                    f"{name} is {now.dtype} of {tuple(now.shape)} now",
+                    expected=f"{before.dtype} of {tuple(before.shape)}, as when the model was traced",
+                )
+            found[name] = now
+        return found
 
 
 class _Function(torch.nn.Module):
@@ -78,8 +120,9 @@ class _Function(torch.nn.Module):
 def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
     """Export ``module`` for inputs like these, in ATen calls. Raises TraceError where PyTorch cannot export it."""
     table = torch.export.default_decompositions()
-    for op in KEPT:
-        table.pop(op, None)
+    for op in filter(_kept, list(table)):
+        del table[op]
+    table[torch.ops.aten.var_mean.correction] = _var_mean
     wrapped = module if isinstance(module, torch.nn.Module) else _Function(module)
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -102,7 +145,30 @@ def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     arguments, results = exported.call_spec.in_spec, exported.call_spec.out_spec
     assert arguments is not None, "torch.export records the structure of inputs"
     assert results is not None, "torch.export records the structure of results"
-    return Captured(program, tensors, arguments, results)
+    return Captured(program, tensors, arguments, results, _places(wrapped, program, tensors))
+
+
+def _places(
+    module: torch.nn.Module, program: NodeList, tensors: Mapping[str, torch.Tensor]
+) -> dict[str, tuple[Mapping[str, torch.Tensor | None], str]]:
+    """Where ``module`` keeps the tensors of ``program``; those that are elsewhere stay what they are."""
+    owners = dict(module.named_modules(remove_duplicate=False))
+    places: dict[str, tuple[Mapping[str, torch.Tensor | None], str]] = {}
+    for argument in program.arguments:
+        path, _, key = argument.target.rpartition(".")
+        if argument.kind == "input" or path not in owners:
+            continue
+        for table in (owners[path]._parameters, owners[path]._buffers):
+            if table.get(key) is tensors[argument.name]:
+                places[argument.name] = table, key
+    return places
+
+
+def _var_mean(
+    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both results as calls of their own."""
+    return torch.var(x, dim, correction=correction, keepdim=keepdim), torch.mean(x, dim, keepdim)
 
 
 def from_graph(module: GraphModule, kinds: Mapping[str, tuple[ArgumentKind, str]]) -> NodeList:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ilang_eq.tracing.extents import Extent, product
@@ -31,6 +31,7 @@ class Row:
         calls: how many there are.
         operations: floating-point operations in all of them, estimated.
         integers: whether they make or read whole numbers or truth values, as embeddings do: those stay by design.
+        once: whether they depend on no input, so that they are computed at the first call only.
     """
 
     op: str
@@ -39,6 +40,12 @@ class Row:
     calls: int
     operations: int
     integers: bool = False
+    once: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The reason, and whether it matters at each call."""
+        return f"{self.reason}; computed once" if self.once else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,8 @@ class Coverage:
 
     @property
     def refused(self) -> tuple[Row, ...]:
-        """What a strict trace refuses: the rows of floating-point numbers alone."""
-        return tuple(row for row in self.rows if not row.integers)
+        """What a strict trace refuses: the rows of floating-point numbers alone that run at each call."""
+        return tuple(row for row in self.rows if not row.integers and not row.once)
 
     @property
     def fraction(self) -> float:
@@ -71,7 +78,7 @@ class Coverage:
 
     def __str__(self) -> str:
         head = f"{self.fraction:.2%} of {self.covered + self.left:.3g} operations in kernels"
-        cells = [(row.op, str(row.calls), f"{row.operations:.3g}", row.line, row.reason) for row in self.rows]
+        cells = [(row.op, str(row.calls), f"{row.operations:.3g}", row.line, row.shown) for row in self.rows]
         titles = ("left to PyTorch", "calls", "operations", "line", "reason")
         widths = [max(len(row[k]) for row in (titles, *cells)) for k in range(len(titles))]
         lines = [
@@ -80,22 +87,24 @@ class Coverage:
         return "\n".join([head, *(line.rstrip() for line in lines if cells)])
 
 
-def coverage(partition: Partition) -> Coverage:
-    """The coverage of a program at the shapes of its example."""
+def coverage(partition: Partition, once: Collection[str] = ()) -> Coverage:
+    """The coverage of a program at the shapes of its example. ``once``: nodes that depend on no input."""
     found = partition.support
     sizes = found.program.sizes
-    rows: dict[tuple[str, str, str, bool], tuple[int, int]] = {}
+    rows: dict[tuple[str, str, str, bool, bool], tuple[int, int]] = {}
     for name, reason in found.left.items():
         node = found.values.nodes[name]
         if node.op.startswith("ilang_eq."):
             continue
         types = [found.values.types[value].dtype for value in (name, *node.reads)]
-        key = node.op, node.line, reason, any(dtype.startswith(("int", "uint", "bool")) for dtype in types)
+        integers = any(dtype.startswith(("int", "uint", "bool")) for dtype in types)
+        key = node.op, node.line, reason, integers, name in once
         calls, operations = rows.get(key, (0, 0))
-        rows[key] = calls + 1, operations + _operations(node, found.values.types).value(sizes)
+        own = 0 if name in once else _operations(node, found.values.types).value(sizes)
+        rows[key] = calls + 1, operations + own
     listed = [
-        Row(op, line, reason, calls, operations, integers)
-        for (op, line, reason, integers), (calls, operations) in rows.items()
+        Row(op, line, reason, calls, operations, integers, fixed)
+        for (op, line, reason, integers, fixed), (calls, operations) in rows.items()
     ]
     listed.sort(key=lambda row: -row.operations)
     return Coverage(sum(region.operations(sizes) for region in partition.regions), tuple(listed))

@@ -6,6 +6,7 @@ which a kernel that reads it gets as a copy unless it is all of it in order, or 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -30,14 +31,18 @@ COPIES = (
 """Calls that may return their argument's elements, in order, in memory of their own."""
 
 
-def model_of(runner: Runner) -> Model:
+def model_of(runner: Runner, parameters: Mapping[str, torch.Tensor] | None = None) -> Model:
     """What ``runner`` does at each call, its parameters as they are now; finds the kernels.
+
+    Args:
+        runner: the program.
+        parameters: tensors by argument name in place of the runner's.
 
     Raises:
         TraceError: a call that stays with PyTorch and computes from inputs, or an input or output that is not float32.
     """
     with torch.no_grad():
-        return _Deployment(runner).model()
+        return _Deployment(runner, parameters or {}).model()
 
 
 class _Deployment:
@@ -48,11 +53,11 @@ class _Deployment:
     that PyTorch would copy.
     """
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, parameters: Mapping[str, torch.Tensor]) -> None:
         self.runner = runner
         self.types = runner.program.types()
         self.ops = {node.name: node.op for node in runner.program.nodes}
-        self.known: Values = {**runner.tensors, **runner.folded()}
+        self.known: Values = {**runner.tensors, **parameters, **runner.folded(parameters)}
         self.fixed = set(self.known)
         self.views: Values = {}
         self.owners: dict[int, str] = {}

@@ -133,8 +133,8 @@ def _unary(function: Callable[[Builder, Operand], View]) -> Build:
     return lambda b, call: function(b, call.view(0, "self"))
 
 
-def _binary(op: str) -> Build:
-    return lambda b, call: b.apply(op, call.view(0, "self"), call.view(1, "other"))
+def _binary(op: str, right: str = "other") -> Build:
+    return lambda b, call: b.apply(op, call.view(0, "self"), call.view(1, right))
 
 
 def _reversed(op: str) -> Build:
@@ -176,6 +176,12 @@ def _clamp(b: Builder, call: Call) -> View:
     return b.apply("min", view, call.view(2, "max")) if call.given(2, "max") else view
 
 
+def _lerp(b: Builder, call: Call) -> View:
+    """self + weight·(end - self)."""
+    start = call.view(0, "self")
+    return b.apply("add", start, b.apply("mul", call.view(2, "weight"), b.apply("sub", call.view(1, "end"), start)))
+
+
 def _where(b: Builder, call: Call) -> View:
     return where(b, call.view(0, "condition"), call.view(1, "self"), call.view(2, "other"))
 
@@ -204,13 +210,17 @@ POINTWISE: dict[str, Build] = {
     "aten.mul.Scalar": _binary("mul"),
     "aten.div.Tensor": _divide,
     "aten.div.Scalar": _divide,
-    "aten.maximum.default": _binary("max"),
-    "aten.minimum.default": _binary("min"),
+    **dict.fromkeys(("aten.maximum.default", "aten.fmax.default"), _binary("max")),
+    **dict.fromkeys(("aten.minimum.default", "aten.fmin.default"), _binary("min")),
     "aten.pow.Tensor_Scalar": _power,
     "aten.pow.Tensor_Tensor": _power,
+    "aten.pow.Scalar": _binary("pow", "exponent"),
     "aten.neg.default": _unary(negative),
     "aten.exp.default": _unary(exp),
+    "aten.exp2.default": _unary(lambda b, x: b.apply("pow", 2.0, x)),
     "aten.log.default": _unary(lambda b, x: b.apply("log", x)),
+    "aten.log2.default": _unary(lambda b, x: b.apply("log", 2.0, x)),
+    "aten.log10.default": _unary(lambda b, x: b.apply("log", 10.0, x)),
     "aten.sqrt.default": _unary(sqrt),
     "aten.rsqrt.default": _unary(lambda b, x: b.apply("pow", x, -0.5)),
     "aten.reciprocal.default": _unary(lambda b, x: b.apply("div", x)),
@@ -221,10 +231,11 @@ POINTWISE: dict[str, Build] = {
     "aten.tanh.default": _unary(tanh),
     "aten.erf.default": _unary(erf),
     "aten.gelu.default": _gelu,
-    "aten.clamp.default": _clamp,
+    **dict.fromkeys(("aten.clamp.default", "aten.clamp.Tensor"), _clamp),
     "aten.clamp_min.default": lambda b, call: b.apply("max", call.view(0, "self"), call.view(1, "min")),
     "aten.clamp_max.default": lambda b, call: b.apply("min", call.view(0, "self"), call.view(1, "max")),
     "aten.square.default": _unary(lambda b, x: b.apply("mul", x, x)),
+    **dict.fromkeys(("aten.lerp.Scalar", "aten.lerp.Tensor"), _lerp),
     "aten.where.self": _where,
     "aten._native_batch_norm_legit_no_training.default": _batch_norm,
 }

@@ -9,7 +9,7 @@ from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.call import Build, Call
 from ilang_eq.tracing.extents import Extent, product
 from ilang_eq.tracing.masks import ATTENTION_ARGUMENTS, KEYWORD
-from ilang_eq.tracing.pointwise import exp
+from ilang_eq.tracing.pointwise import exp, magnitude, sqrt
 
 _EPSILON = 2.0**-23
 """What rms_norm adds if it is told nothing: the spacing of float32 at 1."""
@@ -133,6 +133,71 @@ def _log_softmax(b: Builder, call: Call) -> View:
     return log_softmax(b, call.view(0, "self"), call.integer(1, "dim"))
 
 
+LARGEST = 3.4028234663852886e38
+"""The largest float32."""
+
+
+def _logsumexp(b: Builder, call: Call) -> View:
+    """max + ln Σ exp(x - max), the maximum taken for finite: so nothing, or too much, is infinite as in PyTorch."""
+    x, dims, keep = call.view(0, "self"), call.dims(1, "dim"), call.flag(2, "keepdim")
+    top = b.apply("min", b.apply("max", b.reduce("max", x, dims, True), -LARGEST), LARGEST)
+    summed = b.reduce("add", exp(b, b.apply("sub", x, top)), dims, True)
+    found = b.apply("add", b.apply("log", summed), top)
+    rank = len(x.dims)
+    gone = set() if keep or not rank else {d % rank for d in dims}
+    return View(found.source, found.axes, tuple(dim for d, dim in enumerate(found.dims) if d not in gone))
+
+
+def _first_extremum(op: str) -> Build:
+    """Of all elements, or with ``dim`` the first of two results; the tables compute no indices."""
+
+    def build(b: Builder, call: Call) -> View:
+        dims = call.dims(1, "dim") if call.given(1, "dim") else range(len(call.view(0, "self").dims))
+        return b.reduce(op, call.view(0, "self"), dims, call.flag(2, "keepdim"))
+
+    return build
+
+
+def _vector_norm(b: Builder, call: Call) -> View:
+    """(Σ |x|^p)^(1/p), or the largest or least |x|."""
+    x, order, keep = call.view(0, "self"), call.node.value(1, "ord", 2), call.flag(3, "keepdim")
+    value = call.node.value(2, "dim")
+    found = value if isinstance(value, tuple) and value else tuple(range(len(x.dims)))
+    dims = [d for d in found if isinstance(d, int)]
+    if call.given(KEYWORD, "dtype"):
+        raise Inexpressible("a norm in another type")
+    match order:
+        case 2:
+            return sqrt(b, b.reduce("add", b.apply("mul", x, x), dims, keep))
+        case 1:
+            return b.reduce("add", magnitude(b, x), dims, keep)
+        case float() if math.isinf(order):
+            return b.reduce("max" if order > 0 else "min", magnitude(b, x), dims, keep)
+        case _:
+            raise Inexpressible(f"a norm of order {order}")
+
+
+def _distances(b: Builder, call: Call) -> View:
+    """√(Σ_k (x[..., i, k] - y[..., j, k])²)."""
+    if call.number(2, "p", 2) != 2:
+        raise Inexpressible("distances other than Euclid's")
+    apart = b.apply("sub", b.unsqueeze(call.view(0, "x1"), -2), b.unsqueeze(call.view(1, "x2"), -3))
+    return sqrt(b, b.reduce("add", b.apply("mul", apart, apart), [-1]))
+
+
+def _instance_norm(b: Builder, call: Call) -> View:
+    """Each channel of each sample by itself, with its own statistics."""
+    x = call.view(0, "input")
+    if call.given(3, "running_mean") or not call.flag(5, "use_input_stats"):
+        raise Inexpressible("instance norm with statistics that are kept")
+    behind = (b.extents(x)[1], *(Extent() for _ in x.dims[2:]))
+    weight, bias = (
+        None if view is None else b.reshape(view, behind)
+        for view in (_optional(call, 1, "weight"), _optional(call, 2, "bias"))
+    )
+    return affine(b, normalised(b, x, range(2, len(x.dims)), call.number(7, "eps")), weight, bias)
+
+
 def _layer_norm(b: Builder, call: Call) -> View:
     x = call.view(0, "input")
     shape = call.node.value(1, "normalized_shape")
@@ -189,16 +254,22 @@ def _grouped_attention(b: Builder, query: View, key: View, value: View, bias: Vi
     """Attention in which consecutive query heads share a head of keys and values."""
     shape, heads = b.extents(query), b.extents(key)[-3]
     group = shape[-3].over(heads)
-    if group is None or (bias is not None and not all(e.is_one for e in b.extents(bias)[:-2])):
-        raise Inexpressible("grouped heads with a mask of their own")
+    if group is None:
+        raise Inexpressible("groups of query heads that differ")
     split = b.reshape(query, (*shape[:-3], heads, group, *shape[-2:]))
-    found = attention(b, split, b.unsqueeze(key, -3), b.unsqueeze(value, -3), _plain(bias), scale)
+    own = None if bias is None else _in_groups(b, bias, heads, group)
+    found = attention(b, split, b.unsqueeze(key, -3), b.unsqueeze(value, -3), own, scale)
     return b.reshape(found, (*shape[:-1], b.extents(value)[-1]))
 
 
-def _plain(bias: View | None) -> View | None:
-    """A bias without the unit dimensions in front, which broadcasting adds again."""
-    return None if bias is None else View(bias.source, bias.axes, bias.dims[-2:])
+def _in_groups(b: Builder, bias: View, heads: Extent, group: Extent) -> View:
+    """A bias, one for each query head or one for all, with the heads in groups."""
+    shape = b.extents(bias)
+    if len(shape) < 3:
+        return bias
+    if shape[-3].is_one:
+        return b.unsqueeze(bias, -3)
+    return b.reshape(bias, (*shape[:-3], heads, group, *shape[-2:]))
 
 
 CONTRACTIONS: dict[str, Build] = {
@@ -209,16 +280,38 @@ CONTRACTIONS: dict[str, Build] = {
     "aten.dot.default": _matmul,
     "aten.linear.default": _linear,
     "aten.addmm.default": _addmm,
+    "aten.addmv.default": _addmm,
     "aten.baddbmm.default": _addmm,
+    "aten.cdist.default": _distances,
+    "aten._cdist_forward.default": _distances,
     **dict.fromkeys(ATTENTION_ARGUMENTS, _attention),
 }
 """ATen ops that sum products, by name. Einsum comes decomposed into these."""
+
+
+def _diagonal(b: Builder, call: Call) -> View:
+    if call.integer(1, "offset", 0):
+        raise Inexpressible("a diagonal beside the first")
+    x, (first, second) = call.view(0, "self"), (call.integer(2, "dim1", 0), call.integer(3, "dim2", 1))
+    if b.extents(x)[first] != b.extents(x)[second]:
+        raise Inexpressible("a diagonal of dimensions of different extents")
+    return b.diagonal(x, first, second)
+
 
 REDUCTIONS: dict[str, Build] = {
     "aten.sum.dim_IntList": _reduced("add"),
     "aten.sum.default": _reduced("add"),
     "aten.amax.default": _reduced("max"),
     "aten.amin.default": _reduced("min"),
+    "aten.max.default": _first_extremum("max"),
+    "aten.min.default": _first_extremum("min"),
+    "aten.max.dim": _first_extremum("max"),
+    "aten.min.dim": _first_extremum("min"),
+    "aten.prod.default": _reduced("mul"),
+    "aten.prod.dim_int": _reduced("mul"),
+    "aten.logsumexp.default": _logsumexp,
+    "aten.linalg_vector_norm.default": _vector_norm,
+    "aten.diagonal.default": _diagonal,
     "aten.mean.dim": _mean,
     "aten.mean.default": _mean,
     "aten.var.correction": _variance,
@@ -229,6 +322,7 @@ REDUCTIONS: dict[str, Build] = {
     "aten.native_layer_norm.default": _layer_norm,
     "aten.layer_norm.default": _layer_norm,
     "aten.native_group_norm.default": _group_norm,
+    "aten.instance_norm.default": _instance_norm,
     "aten.rms_norm.default": _rms_norm,
     "aten._fused_rms_norm.default": _rms_norm,
 }

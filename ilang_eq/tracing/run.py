@@ -14,7 +14,7 @@ from ilang_eq.tracing.lifetimes import Memory, Step, released
 from ilang_eq.tracing.nodes import references
 from ilang_eq.tracing.partition import Partition
 from ilang_eq.tracing.region import Region
-from ilang_eq.tracing.steps import SIZES, RegionCall, Values, function_of, resolved, torch_call
+from ilang_eq.tracing.steps import SIZES, RegionCall, Values, Versions, function_of, resolved, torch_call
 
 
 class Runner:
@@ -23,7 +23,7 @@ class Runner:
     What depends on parameters and constants alone is computed at the first call and kept. Kernels are found at the
     first call for each bucket of extents.
 
-    ``steps`` is what each call does.
+    ``steps`` is what each call does, ``once`` what depends on parameters and constants alone.
 
     Args:
         partition: the program and its regions.
@@ -40,10 +40,11 @@ class Runner:
         steps, folded = _steps(partition, held, kernels)
         self.regions = tuple(step.run.region for step in steps if isinstance(step.run, RegionCall))
         self._folding = tuple(step for step in steps if step.name in folded)
+        self.once = folded
         self.steps = released([step for step in steps if step.name not in folded], self.program.outputs)
         self._needed = {name for step in self.steps for name in step.reads} | set(references(self.program.outputs))
         self._sources = sorted({name for step in self._folding for name in step.reads} & held)
-        self._folded: tuple[list[tuple[int, int]], Values] | None = None
+        self._folded: tuple[Versions, Values] | None = None
         self._buckets: set[tuple[int, ...]] = set()
         self._memory = Memory()
 
@@ -89,10 +90,17 @@ class Runner:
             self._buckets.add(key)
         return sizes
 
+    def refresh(self) -> None:
+        """Forget what was made of parameters."""
+        self._folded = None
+        for step in (*self._folding, *self.steps):
+            if isinstance(step.run, RegionCall):
+                step.run.refresh()
+
     def folded(self, parameters: Mapping[str, torch.Tensor] | None = None) -> Values:
         """What depends on parameters and constants alone, by name; computed again if a parameter has changed."""
         values: Values = {**self.tensors, **(parameters or {})}
-        versions = [(values[name].data_ptr(), values[name]._version) for name in self._sources]
+        versions = Versions.of([values[name] for name in self._sources])
         if self._folded is None or self._folded[0] != versions:
             for step in self._folding:
                 values[step.name] = step.run(values)

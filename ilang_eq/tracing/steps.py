@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import torch
@@ -64,8 +64,9 @@ def function_of(op: str) -> Callable[..., Any]:
     op = _RELAXED.get(op, op)
     namespace, _, rest = op.partition(".")
     name, _, overload = rest.partition(".")
-    packet = getattr(torch.ops.aten, name, None) if namespace == "aten" and name.isidentifier() else None
-    if packet is None or overload not in packet.overloads():
+    library = getattr(torch.ops, namespace, None) if namespace.isidentifier() else None
+    packet = getattr(library, name, None) if name.isidentifier() else None
+    if not isinstance(packet, torch._ops.OpOverloadPacket) or overload not in packet.overloads():
         raise TraceError(f"there is no op {op!r}", expected="aten.name.overload", legal=tuple(SYMBOLIC))
     return getattr(packet, overload)
 
@@ -120,6 +121,22 @@ def resolved(value: Any, values: Values) -> Any:
     return [resolved(item, values) for item in value] if isinstance(value, list | tuple) else value
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What changes when a parameter is replaced, or written to.
+
+    ``held`` keeps the memory, so that no tensor that comes later can have its address.
+    """
+
+    seen: tuple[tuple[int, int], ...]
+    held: tuple[torch.Tensor, ...] = field(compare=False)
+
+    @staticmethod
+    def of(tensors: Sequence[torch.Tensor]) -> Versions:
+        """The versions of ``tensors``."""
+        return Versions(tuple((each.data_ptr(), each._version) for each in tensors), tuple(t.detach() for t in tensors))
+
+
 class RegionCall:
     """A region with its kernels, as a function of the values so far.
 
@@ -136,12 +153,12 @@ class RegionCall:
         self.fixed = tuple(region.inputs[k] for k in region.constants)
         self.extents = {name: types[name].extents for name in region.inputs}
         self._known: dict[tuple[tuple[int, ...], ...], _Bound] = {}
-        self._prepared: dict[Kernel, tuple[list[tuple[int, int]], Callable[..., Any]]] = {}
+        self._prepared: dict[Kernel, tuple[Versions, Callable[..., Any]]] = {}
 
     def __call__(self, values: Values) -> torch.Tensor:
         """The region's result, in memory of its own."""
         bound, arrays = self._arguments(values)
-        return bound.kernel(*arrays).view(bound.output)
+        return self._typed(bound.kernel(*arrays).view(bound.output))
 
     def into(self, values: Values, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
         """The region's result, and the memory it is in, which was taken from ``memory``."""
@@ -149,7 +166,11 @@ class RegionCall:
         floats = math.prod(bound.stored)
         taken = memory.take(floats)
         bound.kernel(*arrays, out=taken[:floats].view(bound.stored))
-        return taken[:floats].view(bound.output), taken
+        return self._typed(taken[:floats].view(bound.output)), taken
+
+    def _typed(self, made: torch.Tensor) -> torch.Tensor:
+        """What a kernel made, as truth values if the region is to make them."""
+        return made.bool() if self.region.type.dtype == "bool" else made
 
     def _arguments(self, values: Values) -> tuple[_Bound, list[torch.Tensor]]:
         """What to run for the shapes of these inputs, and with what."""
@@ -193,9 +214,13 @@ class RegionCall:
             known = self._prepared[kernel] = versions, kernel.prepare(**constants)
         return known[1]
 
-    def _versions(self, values: Values) -> list[tuple[int, int]]:
-        """What changes when a parameter is replaced, or written to."""
-        return [(values[name].data_ptr(), values[name]._version) for name in self.fixed]
+    def _versions(self, values: Values) -> Versions:
+        return Versions.of([values[name] for name in self.fixed])
+
+    def refresh(self) -> None:
+        """Forget what was made of constants."""
+        self._known.clear()
+        self._prepared.clear()
 
 
 _MOST_SHAPES = 256
@@ -210,7 +235,7 @@ class _Bound:
     inputs: tuple[tuple[int, ...], ...]
     stored: tuple[int, ...]
     output: tuple[int, ...]
-    versions: list[tuple[int, int]]
+    versions: Versions
 
 
 def as_input(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

@@ -9,7 +9,7 @@ from functools import cached_property
 from ilang_eq.tracing.extents import product
 from ilang_eq.tracing.nodes import Node, NodeList, Type, references
 from ilang_eq.tracing.region import Region, Unbuildable, Values, build_region, view_values
-from ilang_eq.tracing.table import COMPUTED, NUMBERS, VIEWS
+from ilang_eq.tracing.table import COMPARISONS, COMPUTED, NUMBERS, VIEWS
 
 ROOT = ""
 """The reader of what is returned, or what PyTorch reads."""
@@ -104,7 +104,7 @@ def _unreadable(node: Node, types: Mapping[str, Type], computed: Collection[str]
     """Why a call cannot be looked up in the tables; None if it can."""
     if node.op not in COMPUTED and node.op not in VIEWS and node.op not in NUMBERS:
         return "not in the table of ops"
-    if types[node.name].dtype != "float32":
+    if types[node.name].dtype != "float32" and not (types[node.name].dtype == "bool" and node.op in COMPARISONS):
         return f"makes {types[node.name].dtype}, not float32"
     if node.name in split:
         return "more than the first of its results is read"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from ilang_eq.tracing.call import Build
-from ilang_eq.tracing.pointwise import POINTWISE
+from ilang_eq.tracing.piecewise import COMPARISONS, PIECEWISE
+from ilang_eq.tracing.pointwise import POINTWISE as SMOOTH
 from ilang_eq.tracing.reductions import CONTRACTIONS, REDUCTIONS
 from ilang_eq.tracing.views import NUMBERS, VIEWS
+
+POINTWISE: dict[str, Build] = {**SMOOTH, **PIECEWISE, **COMPARISONS}
+"""Elementwise ops, by name."""
 
 COMPUTED: dict[str, Build] = {**POINTWISE, **REDUCTIONS, **CONTRACTIONS}
 """Ops that take expressions, by name."""
 
-__all__ = ["COMPUTED", "CONTRACTIONS", "NUMBERS", "POINTWISE", "VIEWS"]
+__all__ = ["COMPARISONS", "COMPUTED", "CONTRACTIONS", "NUMBERS", "POINTWISE", "VIEWS"]

@@ -53,7 +53,7 @@ class Traced:
     @cached_property
     def coverage(self) -> Coverage:
         """What stays with PyTorch, line by line, and how much of the work that is."""
-        return coverage(self.partition)
+        return coverage(self.partition, self.runner.once)
 
     @property
     def problems(self) -> Mapping[Problem, int]:
@@ -67,6 +67,15 @@ class Traced:
     def optimize(self) -> Traced:
         """Find and build all kernels for the example's shapes now, rather than at the first call. Returns itself."""
         self.runner.kernels.solve(self.runner.regions, self.runner.program.sizes, "asked for")
+        return self
+
+    def refresh(self) -> Traced:
+        """Read all parameters again at the next call. Returns itself.
+
+        Calls see by themselves that a parameter was replaced, loaded or written to by PyTorch, but not what is written
+        through ``parameter.data`` or through NumPy, of which PyTorch keeps no count.
+        """
+        self.runner.refresh()
         return self
 
     def export(self, directory: str | Path, *, name: str = "model", overwrite: bool = False) -> Path:
@@ -89,7 +98,11 @@ class Traced:
 
         sizes = dict(self.partition.support.program.sizes)
         return export_model(
-            model_of(self.runner), directory, name=name, overwrite=overwrite, provenance={"sizes": sizes}
+            model_of(self.runner, self.captured.replaced()),
+            directory,
+            name=name,
+            overwrite=overwrite,
+            provenance={"sizes": sizes},
         )
 
     def to_json(self) -> str:
@@ -106,7 +119,7 @@ class Traced:
         """
         inputs = flattened(args, kwargs, self.captured.arguments)
         check_inputs(self.runner.inputs, inputs)
-        return pytree.tree_unflatten(self.runner(inputs), self.captured.results)
+        return pytree.tree_unflatten(self.runner(inputs, self.captured.replaced()), self.captured.results)
 
     def __str__(self) -> str:
         return "\n".join(f"{region.name}: {region.component}" for region in self.regions)

@@ -11,9 +11,9 @@ def _same(_: Builder, call: Call) -> View:
 
 
 def _cast(_: Builder, call: Call) -> View:
-    """A conversion from float32 to float32."""
+    """A conversion to float32, of float32 or of truth values, which are read as 1 and 0."""
     view = call.view(0, "self")
-    if call.node.type.dtype != call.type(0, "self").dtype:
+    if call.node.type.dtype not in (call.type(0, "self").dtype, "float32"):
         raise Inexpressible(f"a conversion to {call.node.type.dtype}")
     return view
 

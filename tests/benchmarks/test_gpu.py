@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,15 @@ from ilang_eq.lang.wiring import wire
 from tests.cuda.conftest import fake
 from tests.cuda.fake_cupy import Fake
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 __all__ = ["fake"]
+
+
+@pytest.fixture(autouse=True)
+def _gradients() -> Iterator[None]:
+    """The benchmark turns gradients off for good, in its process."""
+    with torch.enable_grad():
+        yield
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.slug)

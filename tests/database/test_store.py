@@ -135,7 +135,7 @@ def test_a_full_disk(database: Database, monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(database.records()) == [record()], "nothing half-saved"
 
 
-def test_a_directory_that_is_read_only(database: Database) -> None:
+def test_a_directory_that_is_read_only(database: Database, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Results that come with an installation can be used, and nothing is written."""
     database.save([record()])
     with sqlite3.connect(database.path) as connection:
@@ -143,8 +143,10 @@ def test_a_directory_that_is_read_only(database: Database) -> None:
     connection.close()
     database.path.chmod(0o444)
     database.path.parent.chmod(0o555)
-    for parent in database.path.parent.parents[:3]:
-        parent.chmod(0o755)
+    base = tmp_path_factory.getbasetemp()
+    for parent in database.path.parent.parents:
+        if parent.is_relative_to(base) or parent.name.startswith("pytest-"):
+            parent.chmod(0o755)
     done = subprocess.run([sys.executable, "-c", READ_ONLY, str(database.path)], capture_output=True, text=True)
     database.path.parent.chmod(0o755)
     assert done.stdout.split() == ["True", "DatabaseError"], done.stderr

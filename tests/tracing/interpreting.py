@@ -27,7 +27,7 @@ class Interpreted:
             assert tensor.is_contiguous()
         result = self.component.interpret(*(tensor.numpy() for tensor in tensors))
         assert isinstance(result, np.ndarray)
-        made = torch.from_numpy(np.ascontiguousarray(result, dtype=np.float32))
+        made = torch.from_numpy(np.array(result, dtype=np.float32, order="C"))
         return made if out is None else out.copy_(made)
 
     def prepare(self, **constants: torch.Tensor) -> Callable[..., torch.Tensor]:

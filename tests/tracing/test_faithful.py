@@ -50,6 +50,17 @@ def in_place(x: Any) -> Any:
     return y
 
 
+@torch.library.custom_op("ilang_eq_tests::halves", mutates_args=())
+def halves(x: torch.Tensor) -> torch.Tensor:
+    """An op of a library that is not ATen."""
+    return x / 2
+
+
+@halves.register_fake
+def _like(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "tied weights": (Tied(), (torch.tensor([[1, 2, 3]]),)),
     "parameters and buffers": (Parts(), (X,)),
@@ -76,6 +87,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a number from a tensor": (lambda x: x * x.sum().item(), (X,)),
     "other indices": (lambda x: (x.sort(-1), (x * 2).max(-1).values + 1, x[torch.tensor([0, 2])]), (X,)),
     "parts": (lambda x: (sum(part * 2 for part in x.chunk(2, -1)), F.glu(x), torch.cat([x * 2, x], -1) * 3), (X,)),
+    "truth values returned": (lambda x: (x > 0, (x > 0) & (x < 1), x.sum() > 9), (X,)),
+    "solved": (lambda x: torch.linalg.solve(x @ x.T + torch.eye(3), x) @ torch.linalg.inv(torch.eye(4) * 2), (X,)),
+    "another library": (lambda x: halves(x * 2) + 1, (X,)),
     "recurrent": (nn.LSTM(4, 5), (torch.randn(3, 2, 4),)),
 }
 

@@ -107,6 +107,33 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "expand": (lambda x, y: x.expand(3, 4, 6) * y, (ROW, X)),
     "transposed sum": (lambda x: x + x.T, (tensor(4, 4),)),
     "numbers": (lambda x: (x + torch.full((4, 1), 2.0)) * torch.ones_like(x) - torch.zeros(6), (X,)),
+    "elu": (lambda x: F.elu(x, 0.5) + F.selu(x) + F.celu(x, 2.0), (9 * X,)),
+    "leaky": (lambda x, w: F.leaky_relu(x, 0.2) + F.prelu(x, w) * F.prelu(x, w[:1]), (X, tensor(4))),
+    "softplus": (lambda x: F.softplus(x) + F.softplus(x, 2.0) + F.mish(x) + F.logsigmoid(x), (30 * X,)),
+    "hardtanh": (lambda x: F.hardtanh(x) + F.relu6(9 * x), (X,)),
+    "other bases": (lambda x: 2**x + x.exp2() + x.abs().log2() + x.abs().log10(), (X,)),
+    "lerp": (lambda x, y: torch.lerp(x, y, 0.3) + torch.lerp(x, y, ROW), (X, Y)),
+    "comparisons": (
+        lambda x, y: torch.where((x > 0) & (x <= y), x, y) + x * (x != 1) + (x.ge(y) ^ (x < 0.5)).logical_not().float(),
+        (X, Y),
+    ),
+    "extrema of all": (lambda x: x.max() - x.min() + x.max(-1).values - x.min(0).values.amax(), (X,)),
+    "product": (lambda x: x.prod(-1) + x.prod(), (X,)),
+    "log sum exp": (lambda x: x.logsumexp(-1) + x.logsumexp((0, 2), keepdim=True).squeeze(-1), (90 * X,)),
+    "log sum exp of nothing": (lambda x: x.logsumexp(-1), (torch.tensor([[-torch.inf] * 2, [torch.inf, 0], [1, 2]]),)),
+    "vector norms": (lambda x: x.norm() + x.norm(1, dim=-1) + torch.linalg.vector_norm(x, float("inf"), dim=-1), (X,)),
+    "var and mean": (lambda x: torch.var_mean(x, -1)[0] + torch.var_mean(x, -1)[1], (X,)),
+    "distances": (lambda x, y: torch.cdist(x, y), (MATRIX, WEIGHT)),
+    "instance norm": (lambda x, w: F.instance_norm(x, weight=w, bias=w), (X, tensor(4))),
+    "addmv": (lambda x, y, v: torch.addmv(v, x, y, beta=0.5), (MATRIX, ROW, tensor(5))),
+    "diagonal": (lambda x: torch.einsum("bii->bi", x) + torch.einsum("bii->b", x)[:, None], (tensor(3, 4, 4),)),
+    "attention, grouped, masks": (
+        lambda q, k, m, n: (
+            F.scaled_dot_product_attention(q, k, k, m, enable_gqa=True)
+            + F.scaled_dot_product_attention(q, k, k, n, enable_gqa=True)
+        ),
+        (QUERY, tensor(2, 2, 7, 8), tensor(2, 4, 5, 7), tensor(2, 1, 5, 7) < 1),
+    ),
     "dropout": (lambda x: F.dropout(x, 0.5, training=False).clone() * 2, (X,)),
 }
 

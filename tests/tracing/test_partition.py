@@ -209,6 +209,41 @@ def test_parameters_may_change_between_calls() -> None:
         torch.testing.assert_close(traced(x), layer(x))
 
 
+def test_parameters_may_be_replaced_between_calls() -> None:
+    layer, x = torch.nn.Linear(4, 4), torch.randn(3, 4)
+    traced = interpreted(layer, x)
+    for _ in range(3):
+        layer.weight, layer.bias = (torch.nn.Parameter(torch.randn(n)) for n in ((4, 4), (4,)))
+        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+        layer.load_state_dict({name: value + 1 for name, value in layer.state_dict().items()}, assign=True)
+        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    layer.weight.data.mul_(2)
+    torch.testing.assert_close(traced.refresh()(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    layer.weight = torch.nn.Parameter(torch.randn(5, 4))
+    with pytest.raises(ArrayError, match=r"weight is torch.float32 of \(5, 4\) now"):
+        traced(x)
+
+
+def test_memory_that_a_former_parameter_left_is_another_parameter() -> None:
+    """Not two tensors that follow each other at one address, told apart by nothing."""
+    layer, x = torch.nn.Linear(64, 64, bias=False), torch.randn(3, 64)
+    traced = interpreted(layer, x)
+    for _ in range(4):
+        for _ in range(2):
+            layer.weight.data = torch.zeros(0)
+            layer.weight.data = torch.randn(64, 64)
+        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_strict_takes_what_is_computed_once() -> None:
+    def angles(x: Any) -> Any:
+        return x * torch.linspace(0, 1, 6).cos()
+
+    traced = trace(angles, (torch.randn(2, 6),), strict=True)
+    assert "computed once" in str(traced.coverage)
+    assert traced.coverage.fraction == 1
+
+
 def test_strict_leaves_whole_numbers_to_pytorch() -> None:
     table = torch.nn.Embedding(4, 3)
     traced = trace(lambda n: table(n + 1) * 2, (torch.tensor([1, 2]),), strict=True)
