@@ -9,6 +9,7 @@ the end the full model puts the proposals in order, and adjusts the tiles of the
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,7 +33,7 @@ from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, Space
 
 TILES = (1, 4, 6, 8, 12, 16, 32, 48, 64, 96, 128, 256)
-"""Tile sizes considered for every axis, as far as they are below its extent."""
+"""Tile sizes considered for every axis, up to the first that is not below its extent."""
 
 _FULL_PRODUCT = 128
 """Combinations of tile sizes that one elimination answers."""
@@ -162,9 +163,9 @@ def _plan(model: AdditiveModel, choice: Choice) -> Hashable:
 
 
 def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
-    """The tile sizes of every axis that some nest has."""
+    """The tile sizes of every axis that some nest has: up to the first that takes all of it."""
     axes = sorted({axis for nests in structure.space.nests.values() for nest in nests for axis in nest})
-    return {axis: tuple(t for t in TILES if t < sizes[axis]) or TILES[:1] for axis in axes}
+    return {axis: TILES[: 1 + bisect_left(TILES, sizes[axis])] for axis in axes}
 
 
 def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> list[Tiles]:
