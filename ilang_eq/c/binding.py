@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.lanes import WIDTHS, lanes_of
-from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, register_tile
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
-from ilang_eq.lower.ir import Declare, For, Kernel, Statement
-from ilang_eq.lower.walk import code, mentions, replace_in_body, updates, walk
+from ilang_eq.lower.ir import Assign, Declare, For, Kernel, Load, Statement
+from ilang_eq.lower.walk import code, mentions, places, replace_in_body, stride, updates, walk
 
 LONGEST_TILE = 1024
 """The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""
@@ -165,12 +165,30 @@ def _loop(loop: For, context: _Context) -> Node:
     if not innermost(loop):
         return Loop(loop, _block(loop.body, context.inside(loop)), full_fact(loop) in context.facts)
     node = _innermost(loop, context)
-    return _in_vectors(node) if isinstance(node, Simd) else node
+    if not isinstance(node, Simd):
+        return node
+    return _short_copy(node) if context.tail and _copies(node) else _in_vectors(node)
 
 
 def _innermost(loop: For, context: _Context) -> Loop | Simd:
     full, into = full_fact(loop) in context.facts, reductions(loop)
     return Loop(loop, _leaves(loop.body), full) if into is None or loop.step != 1 else Simd(loop, into, full)
+
+
+def _copies(simd: Simd) -> bool:
+    """Whether a loop that may be short does nothing but copy neighbours into a tile of whole vectors."""
+    loop, (target, *more) = simd.source, [*updates(simd.source.body), None]
+    if simd.full or (loop.limit or LONGEST_TILE) > MOST_LANES or lanes_of(loop, loop.limit or 1) != WIDTHS[0]:
+        return False
+    plain = isinstance(target, Assign) and more == [None] and isinstance(target.value, Load)
+    return plain and all(stride(place, loop.variable) == "unit" for place in places(loop.body))
+
+
+def _short_copy(simd: Simd) -> Registers:
+    """A copy in whole vectors, zero beyond the end: denormals that memory may hold would slow down readers."""
+    loop = simd.source
+    nest = VectorNest((loop,), WIDTHS[0], loop.body, frozenset({loop.variable}))
+    return Registers((), (loop,), (nest,))
 
 
 def _in_vectors(simd: Simd) -> Node:

@@ -142,11 +142,16 @@ static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
 static inline vec{n} load{n}(const float *p, int64_t left)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
+#if defined(__AVX512F__) && {n} == 16
+    const float __attribute__((vector_size(64))) zero = {{0}};
+    return (vec{n})__builtin_ia32_loadups512_mask(p, zero, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
     vec{n} x;
 #pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
         x[l] = l < count ? p[l] : 0.0f;
     return x;
+#endif
 }}
 """,
     "gather": """\
@@ -197,10 +202,15 @@ static inline void scatter_left{n}(float *p, vec{n} x, int64_t step, int64_t lef
 static inline void store{n}(float *p, vec{n} x, int64_t left)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
+#if defined(__AVX512F__) && {n} == 16
+    __builtin_ia32_storeups512_mask(
+        p, (float __attribute__((vector_size(64))))x, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
 #pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
         if (l < count)
             p[l] = x[l];
+#endif
 }}
 """,
     "stream": """\

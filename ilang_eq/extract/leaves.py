@@ -20,8 +20,8 @@ GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
 STRIP = 64
 """Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
-MASKED_CYCLES = 0.2
-"""Each element of a vector that is loaded or stored in part."""
+MASKED_CYCLES = 0.03
+"""Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
 FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
 SPILL_SLOTS = 6.0

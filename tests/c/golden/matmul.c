@@ -52,21 +52,31 @@ static inline vec16 broadcast16(float x) { return x - (vec16){0}; }
 static inline vec16 load16(const float *p, int64_t left)
 {
     const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    const float __attribute__((vector_size(64))) zero = {0};
+    return (vec16)__builtin_ia32_loadups512_mask(p, zero, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
     vec16 x;
 #pragma omp simd
     for (int32_t l = 0; l < LANES16; l++)
         x[l] = l < count ? p[l] : 0.0f;
     return x;
+#endif
 }
 
 // The first ``left`` lanes to memory.
 static inline void store16(float *p, vec16 x, int64_t left)
 {
     const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    __builtin_ia32_storeups512_mask(
+        p, (float __attribute__((vector_size(64))))x, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
 #pragma omp simd
     for (int32_t l = 0; l < LANES16; l++)
         if (l < count)
             p[l] = x[l];
+#endif
 }
 
 static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restrict in0, const float *restrict in1, float *restrict out0, int64_t in0_0, int64_t in0_1, int64_t in1_1)

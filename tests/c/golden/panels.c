@@ -57,14 +57,35 @@ typedef float vec16 __attribute__((vector_size(4 * LANES16), aligned(4), may_ali
 
 static inline vec16 broadcast16(float x) { return x - (vec16){0}; }
 
+// The first ``left`` lanes from memory, zero in the others.
+static inline vec16 load16(const float *p, int64_t left)
+{
+    const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    const float __attribute__((vector_size(64))) zero = {0};
+    return (vec16)__builtin_ia32_loadups512_mask(p, zero, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
+    vec16 x;
+#pragma omp simd
+    for (int32_t l = 0; l < LANES16; l++)
+        x[l] = l < count ? p[l] : 0.0f;
+    return x;
+#endif
+}
+
 // The first ``left`` lanes to memory.
 static inline void store16(float *p, vec16 x, int64_t left)
 {
     const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    __builtin_ia32_storeups512_mask(
+        p, (float __attribute__((vector_size(64))))x, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
 #pragma omp simd
     for (int32_t l = 0; l < LANES16; l++)
         if (l < count)
             p[l] = x[l];
+#endif
 }
 
 static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restrict in1, float *restrict add0_all, int64_t in0_1, int64_t in1_1)
@@ -81,9 +102,10 @@ static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restri
                     add0_all[((j / 16) * in0_1 + k) * 16 + j1] = in1[k * in1_1 + j + j1];
                 }
             } else {
-#pragma omp simd
-                for (int64_t j1 = 0; j1 < least(16, in1_1 - j); j1++) {
-                    add0_all[((j / 16) * in0_1 + k) * 16 + j1] = in1[k * in1_1 + j + j1];
+                const int64_t j1_end = least(16, in1_1 - j);
+                UNROLL
+                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                    V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]) = load16(&in1[k * in1_1 + j + j1], j1_end - j1);
                 }
             }
         }

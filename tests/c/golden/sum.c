@@ -65,11 +65,16 @@ static inline vec16 keep16(vec16 x, int64_t left, float other)
 static inline vec16 load16(const float *p, int64_t left)
 {
     const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    const float __attribute__((vector_size(64))) zero = {0};
+    return (vec16)__builtin_ia32_loadups512_mask(p, zero, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
     vec16 x;
 #pragma omp simd
     for (int32_t l = 0; l < LANES16; l++)
         x[l] = l < count ? p[l] : 0.0f;
     return x;
+#endif
 }
 
 static inline float across_add16(vec16 x)
