@@ -8,6 +8,7 @@ decomposability test; no shape of computation is looked for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.lang.expr import Expr, Literal
@@ -38,12 +39,14 @@ class Factor:
 class Form:
     """The separations of one value; a None is one that does not exist.
 
-    ``rows`` names, per dimension of the statistic, the axis of the value's expression that indexes it.
+    ``rows`` names, per dimension of the statistic, the axis of the value's expression that indexes it. ``divided`` is
+    whether it was divided by on the way, even where that has cancelled since: then it must not read as 0.
     """
 
     rows: str
     shift: float | None
     factor: Factor | None
+    divided: bool = False
 
 
 FREE = Form("", 0.0, Factor())
@@ -69,7 +72,21 @@ def apply_form(expr: Expr, operands: tuple[Form | None, ...]) -> Form | None:
         shift, factor = _unary(expr.op, given[0])
     else:
         shift, factor = _binary(expr, given[0], given[1])
-    return None if shift is None and factor is None else Form(bound.pop(), shift, factor)
+    divided = any(form.divided for form in given) or _divides(expr, given)
+    return None if shift is None and factor is None else Form(bound.pop(), shift, factor, divided)
+
+
+def _divides(expr: Expr, operands: Sequence[Form]) -> bool:
+    """Whether ``expr`` takes a power of the statistic that is infinite or undefined at 0."""
+    match expr.op:
+        case "div":
+            below = operands[-1].factor
+            return below is not None and below.power != 0
+        case "pow":
+            base = operands[0].factor
+            return len(operands) == 2 and base is not None and base.power != 0
+        case _:
+            return False
 
 
 def _unary(op: str, v: Form) -> tuple[float | None, Factor | None]:

@@ -13,7 +13,7 @@ accumulator that restarts with the same loop and whose value separates from x (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Literal as Choice
 
@@ -39,6 +39,7 @@ class Repair:
     """``accumulator`` is put right for ``statistic``: by ``factor``, or by adding ``shift`` times it.
 
     ``rows`` are the accumulator's axes that index the statistic's dimensions. Eager where the factor has a rate.
+    ``divided``: the statistic is divided by on the way.
     """
 
     accumulator: Instance
@@ -46,6 +47,7 @@ class Repair:
     rows: str
     factor: Factor
     shift: float
+    divided: bool
 
     @property
     def eager(self) -> bool:
@@ -64,7 +66,8 @@ class Repair:
     @property
     def stand(self) -> Stand:
         """What partial reads of the statistic become on the way to this accumulator."""
-        if self.eager or (self.statistic.expr.op in ("max", "min") and not self.shift and not self.factor.power):
+        extremum = self.statistic.expr.op in ("max", "min")
+        if self.eager or (extremum and not self.shift and not self.factor.power and not self.divided):
             return Stand.FINITE
         return Stand.ZERO if self.shift else Stand.ONE
 
@@ -154,7 +157,7 @@ def _renamed(form: Form, output: str, axes: str) -> Form | None:
         return form
     if any(axis not in output for axis in form.rows):
         return None
-    return Form("".join(axes[output.index(axis)] for axis in form.rows), form.shift, form.factor)
+    return replace(form, rows="".join(axes[output.index(axis)] for axis in form.rows))
 
 
 def _settle(
@@ -187,8 +190,9 @@ def _repair(analysis: _Analysis, online: Online, instance: Instance, statistic: 
         form.rows,
         factor or Factor(),
         form.shift or 0.0 if factor is None else 0.0,
+        form.divided,
     )
-    if repair.factor.power and repair.factor.rate:
+    if (repair.factor.power or repair.divided) and repair.factor.rate:
         raise _refusal(nest, statistic, "it enters both as a factor and in an exponent")
     if repair.eager and not _shrinks(repair):
         why = f"as it moves, what `{instance.expr}` has accumulated may have to grow, after it has underflowed"

@@ -225,10 +225,19 @@ def _default_left(op: str, value: Scalar) -> Scalar:
             return Apply(op, (Constant(default), value))
 
 
+def _identity(repair: Repair) -> Constant:
+    """What the accumulator starts from."""
+    identity = OPS[repair.accumulator.expr.op].identity
+    assert identity is not None, "an accumulator reduces"
+    return Constant(identity)
+
+
 def _applied(repair: Repair, target: Load, final: Load) -> Scalar:
     """The accumulator put right for the final value of the statistic."""
     if repair.shift:
-        return Apply("add", (target, Apply("mul", (Constant(repair.shift), final))))
+        moved = Apply("add", (target, Apply("mul", (Constant(repair.shift), final))))
+        # NaN where all that was to be compared is NaN, which is skipped: nothing is left then but the identity
+        return Apply(repair.accumulator.expr.op, (moved, _identity(repair)))
     if repair.eager:
         # 1 where the statistic is finite; where it is not, what reading it as 0 left out
         left_out = Apply("sub", (final, Apply("finite_or", (final, Constant(0.0)))))

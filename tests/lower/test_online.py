@@ -121,6 +121,25 @@ def test_the_exponent_of_a_repaired_statistic_is_refused(second: str) -> None:
         lower(wire(outer))
 
 
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [-np.inf, 1.0], [np.inf, 1.0], [-np.inf, -np.inf], [np.inf, -np.inf]])
+@pytest.mark.parametrize(("statistic", "shift"), [("+", "ij-i"), ("+", "i-ij"), (">", "ij-i"), ("<", "ij+i")])
+@pytest.mark.parametrize("extremum", "><")
+def test_extrema_of_shifted_values_skip_what_is_no_number(
+    row: list[float], statistic: str, shift: str, extremum: str
+) -> None:
+    staged = "1" if shift != "i-ij" else "0"
+    values = I & i(f"{statistic}ij~i||ji")
+    shifted = ~i(f"{shift}~ij||ji{staged}") if shift == "i-ij" else i(f"{shift}~ij||ji{staged}")
+    agrees(values >> shifted >> i(f"{extremum}ij~i||ji0"), [np.array([row], np.float32)])
+
+
+@pytest.mark.parametrize("statistic", [">", "<", "+"])
+def test_a_statistic_that_cancels_may_be_zero_on_the_way(statistic: str) -> None:
+    running = (i(f"{statistic}ij~i||ji") & I) >> (~i("ij/i~ij||ji1") & I)
+    x = np.array([[0.0, -1.0, 2.0], [3.0, 0.0, -2.0]], np.float32)
+    agrees(running >> i("ij*i~ij||ji01") >> i("+ij~i||ji0"), [x])
+
+
 def test_a_partial_statistic_may_not_escape() -> None:
     with pytest.raises(ScheduleError, match="before its reduction is complete") as caught:
         lower(wire((I & i(">ij~i||ji")) >> i("ij-i~ij||j1i")))
