@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from ilang_eq.lower.ir import Program
+from ilang_eq.lower.ir import Precision, Program
 
 if TYPE_CHECKING:
     from ilang_eq.c.kernel import CKernel
@@ -68,15 +68,21 @@ def _cuda() -> Target:
 TARGETS: dict[str, Callable[[], Target]] = {"c": _c, "cuda": _cuda}
 """By name; a backend is imported when its kernels are first asked for, which a search never does."""
 
+PRECISIONS: dict[str, tuple[Precision, ...]] = {"c": ("float32",), "cuda": ("float32", "tf32", "tf32x3")}
+"""By target: how the factors of summed products may be rounded."""
 
-def compile_component(component: Component, target: str = "c", threads: int | None = None) -> Kernel:
+
+def compile_component(
+    component: Component, target: str = "c", threads: int | None = None, precision: str = "float32"
+) -> Kernel:
     """Lower ``component`` as it is scheduled and make a kernel of it; it serves any shapes.
 
     Raises:
-        OptionError: an unknown target, or fewer than one thread.
+        OptionError: an unknown target, a precision that it does not have, or fewer than one thread.
         ScheduleError, ShapeError: a component that cannot be lowered.
     """
-    return TARGETS[checked_target(target)]().make(lower(wire(component)), threads)
+    granted = checked_precision(target, precision)
+    return TARGETS[target]().make(replace(lower(wire(component)), precision=granted), threads)
 
 
 def checked_target(target: str) -> str:
@@ -84,3 +90,12 @@ def checked_target(target: str) -> str:
     if target not in TARGETS:
         raise OptionError(f"no target {target!r}", legal=tuple(TARGETS))
     return target
+
+
+def checked_precision(target: str, precision: str) -> Precision:
+    """``precision`` if ``target``, which is checked too, has it. Raises OptionError."""
+    legal = PRECISIONS[checked_target(target)]
+    for one in legal:
+        if one == precision:
+            return one
+    raise OptionError(f"no precision {precision!r} for the target {target!r}", legal=legal)

@@ -164,7 +164,7 @@ def _least_seconds(best: Optimized, work: Work) -> float:
 
     if best.target == "cuda":
         return work.least_seconds_of_gpu(chosen_gpu())
-    return work.least_seconds(MODELS[best.target](best.threads).machine, best.threads)
+    return work.least_seconds(MODELS[best.target](best.threads, best.precision).machine, best.threads)
 
 
 def compare(

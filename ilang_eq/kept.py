@@ -40,6 +40,7 @@ def key_of(request: Request, machine: Machine) -> Key:
         version=sources_digest(),
         seed=request.seed,
         constants=request.constants,
+        precision=request.precision,
     )
 
 
@@ -80,7 +81,15 @@ def recalled(request: Request, record: Record, path: Path, judge: Callable[[Comp
     origin = f"database {path}, found {record.found}"
     report = replace(_report(record), seconds={"lookup": seconds, "total": seconds}, origin=origin)
     return Optimized(
-        best, baseline, report, request.target, request.threads, request.extents, others, request.constants
+        best,
+        baseline,
+        report,
+        request.target,
+        request.threads,
+        request.extents,
+        others,
+        request.constants,
+        request.precision,
     )
 
 

@@ -27,6 +27,7 @@ def measured(
     budget_s: float | None,
     seed: int,
     constants: Sequence[int] = (),
+    precision: str = "float32",
 ) -> list[Schedule]:
     """``schedules`` with the first few timed, the fastest first; the others follow in their old order.
 
@@ -40,7 +41,8 @@ def measured(
     backend = TARGETS[target]()
     arrays = backend.place(random_inputs(extents, schedules[0].component.inputs, seed))
     times: dict[int, list[float]] = {n: [] for n in range(min(CONTENDERS, len(schedules)))}
-    calls = {n: call for n in times if (call := _warm(schedules[n], arrays, target, threads, constants)) is not None}
+    make = partial(Schedule.compile, target=target, threads=threads, precision=precision)
+    calls = {n: call for n in times if (call := _warm(make, schedules[n], arrays, constants)) is not None}
     for _ in range(ROUNDS):
         for n, call in calls.items():
             times[n].append(backend.seconds(call))
@@ -66,11 +68,11 @@ def random_inputs(extents: Mapping[tuple[int, int], int], inputs: int, seed: int
 
 
 def _warm(
-    schedule: Schedule, arrays: Sequence[Any], target: str, threads: int, constants: Sequence[int]
+    make: Callable[[Schedule], Kernel], schedule: Schedule, arrays: Sequence[Any], constants: Sequence[int]
 ) -> Callable[[], Any] | None:
     """A call of the schedule's kernel, built and run once; None where it cannot be built."""
     try:
-        call = recurring_call(schedule.compile(target, threads), arrays, constants)
+        call = recurring_call(make(schedule), arrays, constants)
         call()
     except BuildError:
         return None

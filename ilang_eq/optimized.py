@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ilang_eq.backends import Kernel, compile_component
 from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
+from ilang_eq.lower.ir import Precision
 from ilang_eq.lower.plan import Plan
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ class Schedule:
         """Its kernels, buffers and corrections."""
         return self.component.plan(shapes)
 
-    def compile(self, target: str = "c", threads: int | None = None) -> Kernel:
+    def compile(self, target: str = "c", threads: int | None = None, precision: str = "float32") -> Kernel:
         """Its kernel."""
-        return compile_component(self.component, target, threads)
+        return compile_component(self.component, target, threads, precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Optimized:
 
     ``best`` is that schedule, ``baseline`` the component as it was given. ``find_others`` yields the runners-up: texts
     out of a database are read when somebody asks. Costs are those of a call after inputs number ``constants`` have
-    been prepared.
+    been prepared, and of factors rounded as ``precision`` grants.
     """
 
     best: Schedule
@@ -95,6 +96,7 @@ class Optimized:
     extents: Mapping[tuple[int, int], int] = field(repr=False)
     find_others: Callable[[], Sequence[Schedule]] = field(repr=False)
     constants: tuple[int, ...] = ()
+    precision: Precision = "float32"
 
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -127,7 +129,7 @@ class Optimized:
     @cached_property
     def kernel(self) -> Kernel:
         """The compiled kernel."""
-        return compile_component(self.component, self.target, self.threads)
+        return compile_component(self.component, self.target, self.threads, self.precision)
 
     @property
     def source(self) -> str:
@@ -215,6 +217,8 @@ class Optimized:
         if self.constants:
             names = ", ".join(f"in{k}" for k in self.constants)
             lines += [f"  (calls after `prepare`: what depends on {names} alone has been computed)"]
+        if self.precision != "float32":
+            lines += [f"  (factors of summed products as {self.precision})"]
         lines += ["", str(self.plan()), "", f"search: {report.nodes} e-nodes, {report.facts} facts"]
         lines += [f"stopped: {report.stop_reason}", f"from: {report.origin}", "rules that fired:"]
         lines += [f"  {name}: {n} matches" for n, name in fired]

@@ -52,6 +52,7 @@ def optimize(
     seed: int = 0,
     database: str | Path | Literal[False] | None = None,
     constants: Iterable[str] = (),
+    precision: str = "float32",
 ) -> Optimized:
     """Search equal computations and legal schedules of ``component`` for the fastest.
 
@@ -72,6 +73,9 @@ def optimize(
             cannot be used is warned of, once, and done without.
         constants: inputs that stay the same from call to call, such as weights: ``("in1",)``. What depends on them
             alone is computed once, by ``prepare``, and costs nothing here.
+        precision: what the factors of summed products may be rounded to, so that tensor cores can take them: "tf32" for
+            10 bits after the point, "tf32x3" for two such numbers each, nearly float32. Only "cuda" has others than
+            "float32".
 
     Raises:
         ShapeError: shapes that do not fit the component.
@@ -88,6 +92,7 @@ def optimize(
         rules=rules,
         seed=seed,
         constants=constants,
+        precision=precision,
     )
     results, key = results_at(database), key_of(request, models_of(request).machine)
     known = recall(request, key, results)
@@ -128,6 +133,7 @@ def optimized(request: Request, found: Found) -> Optimized:
         request.extents,
         lambda: tuple(others),
         request.constants,
+        request.precision,
     )
 
 
@@ -135,7 +141,7 @@ def models_of(request: Request) -> Models:
     """The cost models of the request's target."""
     from ilang_eq.extract.models import MODELS
 
-    return MODELS[request.target](request.threads)
+    return MODELS[request.target](request.threads, request.precision)
 
 
 def improving(request: Request) -> Iterator[Found]:
@@ -227,7 +233,7 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
     from ilang_eq.lower import lower
     from ilang_eq.lower.preparation import recurring
 
-    program = lower(wire(component), alternatives=False)
+    program = replace(lower(wire(component), alternatives=False), precision=request.precision)
     return Schedule(component, models.judge(recurring(program, request.constants), request.populated))
 
 
@@ -249,7 +255,14 @@ def _timed(request: Request, found: Found, started: float) -> Found:
     left = None if request.budget_s is None else max(request.budget_s - (time.perf_counter() - started), 1e-3)
     timing = time.perf_counter()
     schedules = measured(
-        found.schedules, request.extents, request.target, request.threads, left, request.seed, request.constants
+        found.schedules,
+        request.extents,
+        request.target,
+        request.threads,
+        left,
+        request.seed,
+        request.constants,
+        request.precision,
     )
     seconds = {**found.report.seconds, "measure": time.perf_counter() - timing}
     return Found(tuple(schedules), replace(found.report, seconds=seconds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.backends import checked_target
+from ilang_eq.backends import checked_precision, checked_target
 from ilang_eq.errors import OptionError
 from ilang_eq.host import checked_threads
 from ilang_eq.lang.canonical import canonical
@@ -14,6 +14,7 @@ from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, infer, whole_shapes
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
+from ilang_eq.lower.ir import Precision
 from ilang_eq.rewrites.rules import RuleSet
 
 NOMINAL_EXTENT = 1024
@@ -35,6 +36,7 @@ class Request:
         graph: what both compute, canonical.
         shapes: of the inputs; ``extents`` says the same by (input, dimension).
         constants: the numbers of inputs that stay the same from call to call, ascending.
+        precision: how the factors of summed products may be rounded.
     """
 
     given: Component
@@ -49,6 +51,7 @@ class Request:
     rules: RuleSet
     seed: int
     constants: tuple[int, ...]
+    precision: Precision
 
     @property
     def populated(self) -> dict[Dimension, int]:
@@ -67,6 +70,7 @@ def checked_request(
     rules: RuleSet | str = "default",
     seed: int = 0,
     constants: Iterable[str] = (),
+    precision: str = "float32",
 ) -> Request:
     """The request that the arguments of ``optimize`` make.
 
@@ -105,6 +109,7 @@ def checked_request(
         rules=rule_set(rules),
         seed=seed,
         constants=_numbers(constants, component.inputs),
+        precision=checked_precision(target, precision),
     )
 
 

@@ -93,6 +93,7 @@ def optimize_many(
     executor: str | Executor = "local",
     memory_bytes: int | None = None,
     progress: Report | None = None,
+    precision: str = "float32",
 ) -> Batch:
     """Optimise many components, equal ones once, and keep every result as soon as it is found.
 
@@ -101,7 +102,7 @@ def optimize_many(
 
     Args:
         tasks: (component, shapes), (component, shapes, weight), traced models, or files (``tasks.read_tasks``).
-        target, threads, effort, rules, seed, database: as for ``optimize``, for all of them.
+        target, threads, effort, rules, seed, database, precision: as for ``optimize``, for all of them.
         budget_s: seconds for each search, its process's start included in the first of each worker; then the best so
             far counts. None for no bound.
         workers: searches at a time. If None, as many as cores; but one if they measure, lest they disturb each other.
@@ -114,7 +115,14 @@ def optimize_many(
     """
     given = collected(tasks)
     request = partial(
-        checked_request, target=target, threads=threads, effort=effort, budget_s=budget_s, rules=rules, seed=seed
+        checked_request,
+        target=target,
+        threads=threads,
+        effort=effort,
+        budget_s=budget_s,
+        rules=rules,
+        seed=seed,
+        precision=precision,
     )
     jobs = distinct(given, [_named(task, request) for task in given])
     if workers is None and effort == "measure":

@@ -80,6 +80,7 @@ def _described(probes: Probes, told: dict[str, Any], default: Gpu) -> Gpu:
         clock_ghz=_figure(clock),
         issue=default.issue,
         fma=_figure(fma),
+        tensor=default.tensor,
         special=_figure(probes.rate("special")[0]),
         shared_bytes_per_clock=_figure(probes.shared()),
         registers=told["regsPerMultiprocessor"],

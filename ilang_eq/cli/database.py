@@ -95,13 +95,15 @@ def _row(record: Record) -> tuple[str, ...]:
     shapes = " ".join(map(print_shape, key.shapes))
     short = key.component if len(key.component) <= 60 else key.component[:57] + "…"
     predicted = time_text(best.predicted)
-    return record.found, predicted, str(key.threads), key.target, key.effort, key.version, shapes, short
+    target = key.target if key.precision == "float32" else f"{key.target}, {key.precision}"
+    return record.found, predicted, str(key.threads), target, key.effort, key.version, shapes, short
 
 
 def _data(record: Record) -> dict[str, Any]:
     key, best = record.key, record.schedules[0]
     times = {"predicted_seconds": best.predicted, "measured_seconds": best.measured}
-    told = {name: getattr(key, name) for name in ("component", "shapes", "target", "threads", "effort", "version")}
+    names = ("component", "shapes", "target", "precision", "threads", "effort", "version")
+    told = {name: getattr(key, name) for name in names}
     return told | times | {"schedule": best.text, "found": record.found}
 
 

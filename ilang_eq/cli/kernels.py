@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> Answer:
         options.shapes = [array.shape for array in arrays]
     kernel: Callable[..., Any]
     if options.as_is:
-        kernel = component.compile(options.target, options.threads)
+        kernel = component.compile(options.target, options.threads, options.precision)
     else:
         kernel = searched(options)[1]
     results = _fetched(options.target, kernel(*TARGETS[options.target]().place(arrays)))
@@ -125,7 +125,7 @@ def _bench(options: argparse.Namespace) -> Answer:
     if options.candidates > 1:
         arrays = TARGETS[best.target]().place(random_inputs(best.extents, component.inputs, seed=0))
         schedules = best.candidates(options.candidates)
-        kernels = {str(n): s.compile(best.target, best.threads) for n, s in enumerate(schedules, 1)}
+        kernels = {str(n): s.compile(best.target, best.threads, best.precision) for n, s in enumerate(schedules, 1)}
         found = compare(kernels, *arrays, repeats=options.repeats)
         listed = [f"{n}: predicted {time_text(s.cost.seconds)}: {s}" for n, s in enumerate(schedules, 1)]
         timed = [{"median": t.median, "samples": t.samples} for t in found.timings]

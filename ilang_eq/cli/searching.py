@@ -47,6 +47,11 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="for --target cuda: sm_80, sm_89, sm_90, or a description (default: $ILANG_EQ_GPU)",
     )
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        help="what the factors of summed products may be rounded to, with --target cuda: tf32, tf32x3",
+    )
     parser.add_argument("--threads", type=int, help="threads the kernel may use (default: all cores)")
     parser.add_argument("--effort", default="model", choices=EFFORTS, help="measure: time the best few")
     parser.add_argument("--budget", type=float, metavar="S", help="seconds for a search")
@@ -67,7 +72,7 @@ def search_options(options: argparse.Namespace) -> dict[str, Any]:
     """
     if options.gpu is not None:
         choose_gpu(options.gpu, options.target)
-    found = {name: getattr(options, name) for name in ("target", "threads", "effort", "rules", "seed")}
+    found = {name: getattr(options, name) for name in ("target", "threads", "effort", "rules", "seed", "precision")}
     return found | {"budget_s": options.budget, "database": False if options.no_database else options.database}
 
 
@@ -106,6 +111,7 @@ def described(best: Optimized) -> dict[str, Any]:
         "baseline_seconds": best.baseline_cost,
         "target": best.target,
         "threads": best.threads,
+        "precision": best.precision,
         "shapes": [print_shape(shape) for shape in best.shapes],
         "constants": [f"in{k}" for k in best.constants],
         "kernels": best.plan().kernels,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Copy, Dim, Leaf, Node, Part, Sweep, part_of
-from ilang_eq.lower.ir import Accumulate, Assign, Declare, Load
+from ilang_eq.cuda.contractions import PAIR
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load
 from ilang_eq.lower.walk import loads
 
 
@@ -89,6 +90,8 @@ class Scope:
         """Who touches ``place`` of ``leaf`` here; of threads that would all do the same, the first, if ``first``."""
         if isinstance(leaf, Copy):
             x, y = (Slot() if block.along(dim) == 1 else Anyone() for dim in DIMS)
+        elif isinstance(leaf, Contract):
+            x, y = _of_contract(leaf, place)
         else:
             x, y = (self._along(place, dim, block, first) for dim in DIMS)
         return x, y
@@ -100,6 +103,22 @@ class Scope:
         if sweep is None:
             return First() if first else Everyone()
         return owner_of(place, sweep) or Anyone()
+
+
+def _of_contract(leaf: Contract, place: Load) -> tuple[Who, Who]:
+    """Who has an element of a contract: of sums, whom rows and columns go to; of factors, anyone in general."""
+    if place == leaf.target:
+        return _owner(place, leaf.columns, PAIR), _owner(place, leaf.rows, 1)
+    if place == leaf.left and leaf.handed:
+        return _owner(place, leaf.depth, PAIR), _owner(place, leaf.rows, 1)
+    return Anyone(), Anyone()
+
+
+def _owner(place: Load, loop: For, width: int) -> Owner:
+    part = part_of(loop)
+    assert part is not None, "an element loop runs over a part"
+    (dim,) = (d for d, index in enumerate(place.indices) if loop.variable in index.variables)
+    return Owner(dim, part, frozenset(), width)
 
 
 def owner_of(place: Load, sweep: Sweep) -> Owner | None:
@@ -120,7 +139,7 @@ def leaves(nodes: Sequence[Node], scope: Scope) -> Iterator[tuple[Leaf, Scope]]:
         match node:
             case Sweep():
                 yield from leaves(node.body, scope.into(node))
-            case Assign() | Accumulate() | Combine() | Copy():
+            case Assign() | Accumulate() | Combine() | Copy() | Contract():
                 yield node, scope
             case _:
                 scope = scope.after(node)
@@ -143,3 +162,6 @@ def touched(leaf: Leaf) -> Iterator[tuple[Load, bool]]:
         case Copy(_, Assign(target, value)):
             yield target, True
             yield from ((load, False) for load in loads(value))
+        case Contract(target, left, right):
+            yield target, True
+            yield from ((place, False) for place in (target, left, right))

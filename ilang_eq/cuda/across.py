@@ -5,8 +5,9 @@ Every thread gets the result. The order of combination is fixed, so that it is t
 
 from __future__ import annotations
 
-from ilang_eq.cuda.nodes import Block, Dim
-from ilang_eq.cuda.storage import WARP, within_warp
+from ilang_eq.cuda.nodes import WARP, Block, Dim
+from ilang_eq.cuda.storage import within_warp
+from ilang_eq.cuda.text import text_of
 from ilang_eq.lower.scalar import update_text
 
 
@@ -51,26 +52,34 @@ def _shuffled(op: str, threads: int) -> list[str]:
 
 
 def _rows(op: str, block: Block) -> list[str]:
-    """Shuffles in each warp, then one share a warp through shared memory."""
-    warps = block.x // WARP
+    """Shuffles in each warp, then one share a warp and row through shared memory."""
+    warps, down = block.warps_across, WARP // block.lanes
+
+    def place(warp: str) -> str:
+        return f"exchange[{warp}]" if down == 1 else f"exchange[({warp}) * {down} + row]"
+
+    row = [f"    const int row = threadIdx.x % {WARP} / {block.lanes};"] if down > 1 else []
     return [
         f"    const int warp = threadIdx.x / {WARP}, first = warp / {warps} * {warps};",
-        *_shuffled(op, WARP),
+        *row,
+        *_shuffled(op, block.lanes),
         "    __syncthreads();",
-        f"    if (threadIdx.x % {WARP} == 0)",
-        "        exchange[warp] = share;",
+        f"    if (threadIdx.x % {block.lanes} == 0)",
+        f"        {place('warp')} = share;",
         "    __syncthreads();",
-        "    share = exchange[first];",
+        f"    share = {place('first')};",
         f"    for (int n = 1; n < {warps}; n++)",
-        f"        {update_text('share', op, 'exchange[first + n]', set())}",
+        f"        {update_text('share', op, place('first + n'), set())}",
     ]
 
 
 def _columns(op: str, block: Block) -> list[str]:
+    x, y = text_of("threadIdx.x", block)
+    mine = "threadIdx.x" if block.warps_across == 1 else f"({y}) * {block.x} + column"
     return [
-        f"    const int column = threadIdx.x % {block.x};",
+        f"    const int column = {x};",
         "    __syncthreads();",
-        "    exchange[threadIdx.x] = share;",
+        f"    exchange[{mine}] = share;",
         "    __syncthreads();",
         "    share = exchange[column];",
         f"    for (int n = 1; n < {block.y}; n++)",

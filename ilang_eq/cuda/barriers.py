@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ilang_eq.cuda.accesses import Access, Scope, touched
-from ilang_eq.cuda.nodes import Barrier, Block, Combine, Copy, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.accesses import Access, Anyone, Scope, touched
+from ilang_eq.cuda.nodes import Barrier, Block, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.storage import Home
 from ilang_eq.lower.ir import Accumulate, Assign
 
@@ -59,7 +59,7 @@ class _Placer:
                     nodes.append(replace(node, body=inside))
                 case Copy() if node.ahead:
                     nodes.append(node)
-                case Assign() | Accumulate() | Combine() | Copy():
+                case Assign() | Accumulate() | Combine() | Copy() | Contract():
                     mine = self._accesses(node, scope)
                     if _conflict(pending, mine):
                         nodes.append(Barrier())
@@ -77,7 +77,7 @@ class _Placer:
             match node:
                 case Sweep():
                     found |= self._within(node.body, scope.into(node))
-                case Assign() | Accumulate() | Combine() | Copy():
+                case Assign() | Accumulate() | Combine() | Copy() | Contract():
                     found |= self._accesses(node, scope)
                 case _:
                     scope = scope.after(node)
@@ -87,6 +87,9 @@ class _Placer:
         """What a leaf touches outside its thread's registers. Where the target is there, one thread does it all."""
         first = guarded(leaf, self._homes)
         found = [(place, written) for place, written in touched(leaf) if self._homes[place.buffer].where != "registers"]
+        if isinstance(leaf, Contract):
+            # what lies in shared memory is nobody's own, even if it could have been handed on in registers
+            return frozenset(Access(place, written, (Anyone(), Anyone())) for place, written in found)
         return frozenset(
             Access(place, written, scope.who(leaf, place, self._block, first))
             for place, written in found

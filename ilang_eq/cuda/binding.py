@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.accumulators import with_accumulators
+from ilang_eq.cuda.contractions import check_contract, contraction, same_sum, sharing
 from ilang_eq.cuda.directions import (
     Directions,
     block_of,
@@ -15,7 +16,7 @@ from ilang_eq.cuda.directions import (
     widest,
     widths,
 )
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Copy, Dim, Launch, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Launch, Node, Part, Sweep, part_of
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lang.ops import OPS
@@ -36,13 +37,22 @@ from ilang_eq.lower.ir import (
 from ilang_eq.lower.walk import loads, mentions, places, stride, updates, walk
 
 
-def bind(region: Region, program: Program) -> Launch:
-    """``region`` as a launch: who runs which loops. Where data lives is for ``storage.py`` to say."""
+def bind(region: Region, program: Program, parts: int = 0) -> Launch:
+    """``region`` as a launch: who runs which loops. Where data lives is for ``storage.py`` to say.
+
+    Tensor cores take the products that fit them, of factors as so many ``parts``; with 0, none.
+    """
     region, accumulators = with_accumulators(region, program)
     in_memory = frozenset(b.name for b in program.buffers if b.role != "local")
-    found = directions(region.body, in_memory)
-    block = block_of(found)
-    binder = _Binder(found, block, widths(region.body, found, block, in_memory), in_memory, [*accumulators])
+    shared_out = sharing(region.body, in_memory, parts) if parts else None
+    found = directions(region.body, in_memory, {} if shared_out is None else shared_out.directions)
+    block = block_of(found) if shared_out is None else shared_out.block
+    runs = widths(region.body, found, block, in_memory)
+    contracts: frozenset[Contract] = frozenset()
+    if shared_out is not None:
+        runs |= shared_out.widths
+        contracts = shared_out.contracts
+    binder = _Binder(found, block, runs, in_memory, contracts, [*accumulators])
     body = binder.block(region.body, frozenset(), {})
     return Launch(region.name, region.grid, binder.threads, body, tuple(binder.made))
 
@@ -55,6 +65,7 @@ class _Binder:
     threads: Block
     widths: Mapping[Part, int]
     in_memory: frozenset[str]
+    contracts: frozenset[Contract]
     made: list[Buffer]
 
     def block(self, body: Sequence[Statement], taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
@@ -68,6 +79,8 @@ class _Binder:
         return tuple(nodes)
 
     def _loop(self, loop: For, taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
+        if not taken and not copies and self.contracts and (contract := self._contract(loop)) is not None:
+            return contract
         if not taken and not copies and (tile := self._tile(loop)) is not None:
             return tile
         copies = copies or self._copy(loop, taken)
@@ -78,6 +91,17 @@ class _Binder:
         if not reduced:
             return (Sweep(loop, dim, self.block(loop.body, taken.union([dim]), copies), self._width(loop, copies)),)
         return self._in_shares(loop, dim, [s for s in reduced if isinstance(s, Accumulate)], taken)
+
+    def _contract(self, loop: For) -> tuple[Node, ...] | None:
+        """What the tensor cores take of the nest that ``loop`` heads, with what is said of it."""
+        found = contraction(loop, self.in_memory)
+        if found is None:
+            return None
+        chosen = [one for one in self.contracts if same_sum(one, found)]
+        if not chosen:
+            return None
+        check_contract(chosen[0], self.threads)
+        return (*(s for s in walk(loop.body) if isinstance(s, Comment)), chosen[0])
 
     def _direction(self, loop: For) -> Dim | None:
         part = part_of(loop)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.cuda.nodes import Block, Dim, Part, part_of
+from ilang_eq.cuda.nodes import WARP, Block, Dim, Part, part_of
 from ilang_eq.lower.dependence import REDUCTIONS, perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load, Statement
 from ilang_eq.lower.walk import code, loads, places, stride, walk
 
-WARP = 32
-"""Threads that run together."""
 MOST_THREADS = 1024
 THREADS = 256
 """Threads of a block, where there is enough for them to do."""
@@ -56,9 +54,12 @@ def _shares_out(loop: For) -> bool:
     return part_of(loop) is not None and loop.limit != 1
 
 
-def directions(body: Sequence[Statement], in_memory: frozenset[str]) -> Directions:
-    """The directions of the parts that the loops of a region run over. ``in_memory`` are no locals."""
-    found: Directions = {}
+def directions(body: Sequence[Statement], in_memory: frozenset[str], known: Directions) -> Directions:
+    """The directions of the parts that the loops of a region run over, beside what is ``known`` of some.
+
+    ``in_memory`` are no locals.
+    """
+    found = dict(known)
     leaves = [leaf for leaf in _leaves(body, in_memory, (), frozenset()) if leaf.loops]
     for leaf in sorted(leaves, key=lambda leaf: -len(leaf.loops)):
         _choose(leaf, found)
@@ -139,7 +140,7 @@ def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory
     """
     apart: set[Part] = set()
     near: set[Part] = set()
-    lying = in_memory | _copies(body, in_memory)
+    lying = in_memory | copies_in(body, in_memory)
     for loop in walk(body):
         part = part_of(loop) if isinstance(loop, For) else None
         if isinstance(loop, For) and part is not None:
@@ -157,7 +158,7 @@ def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory
     return result
 
 
-def _copies(body: Sequence[Statement], in_memory: frozenset[str]) -> frozenset[str]:
+def copies_in(body: Sequence[Statement], in_memory: frozenset[str]) -> frozenset[str]:
     """The locals that are copies of what is in memory."""
     found = [staged_copy(loop, in_memory) for loop in walk(body) if isinstance(loop, For)]
     return frozenset(copied[1].target.buffer for copied in found if copied is not None)

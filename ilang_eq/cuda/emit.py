@@ -17,11 +17,12 @@ from ilang_eq.cuda.context import At, indented
 from ilang_eq.cuda.math import functions
 from ilang_eq.cuda.nodes import Block, Launch, Node, Part, part_of
 from ilang_eq.cuda.phases import in_phases
-from ilang_eq.cuda.regions import outliving, regions
+from ilang_eq.cuda.regions import Region, outliving, regions
 from ilang_eq.cuda.runs import FUNCTIONS
 from ilang_eq.cuda.statements import Statements
-from ilang_eq.cuda.storage import Home, asked_bytes, blocks_of, exchange_bytes, homes
-from ilang_eq.cuda.text import Places
+from ilang_eq.cuda.storage import Home, asked_bytes, blocks_of, exchange_bytes, homes, taken_by_cores
+from ilang_eq.cuda.tensor_cores import CORE_FUNCTIONS, LANE, PARTS
+from ilang_eq.cuda.text import Places, text_of
 from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
@@ -86,10 +87,21 @@ def _bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
     found: list[tuple[Launch, dict[str, Home]]] = []
     for kernel in program.kernels:
         for region in regions(kernel):
-            launch = bind(region, program)
-            launch, where = with_copies_ahead(launch, homes(launch, program, kept))
+            launch, where = _with_homes(region, program, kept)
+            launch, where = with_copies_ahead(launch, where)
             found.append((with_barriers(launch, where), where))
     return tuple(found)
+
+
+def _with_homes(region: Region, program: Program, kept: frozenset[str]) -> tuple[Launch, dict[str, Home]]:
+    """The region bound, with tensor cores if that is granted and all they touch lies where they reach it."""
+    if PARTS[program.precision]:
+        launch = bind(region, program, PARTS[program.precision])
+        where = homes(launch, program, kept)
+        if taken_by_cores(launch, where):
+            return launch, where
+    launch = bind(region, program)
+    return launch, homes(launch, program, kept)
 
 
 def emit(program: Program) -> Module:
@@ -100,6 +112,7 @@ def emit(program: Program) -> Module:
     entries: list[Entry] = []
     needed: set[str] = set()
     moves: set[str] = set()
+    cores: set[str] = set()
     combining: dict[str, str] = {}
     for launch, where in launches:
         used = Used()
@@ -108,12 +121,14 @@ def emit(program: Program) -> Module:
         entries.append(entry)
         needed |= used.functions
         moves |= used.moves
+        cores |= used.cores
         combining |= {across_name(op, dim, launch.block): across(op, dim, launch.block) for op, dim in used.across}
     kept = outliving(program)
     workspaces = tuple(b for b in program.buffers if b.role == "workspace" or b.name in kept)
     helpers = [
         *functions(needed),
         *(FUNCTIONS[name] for name in sorted(moves)),
+        *(text for name, text in CORE_FUNCTIONS.items() if name in cores),
         *(text for _, text in sorted(combining.items())),
     ]
     source = "\n\n".join([_title(program) + "\n" + PREAMBLE.rstrip(), *helpers, *kernels])
@@ -144,8 +159,9 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
     parameters += [f"float *__restrict__ {home.buffer.name}_pieces" for home in scratch]
     parameters += [f"long long {extent_name(extent)}" for extent in extents]
     block = launch.block
-    x, y = ("threadIdx.x", "0") if block.y == 1 else (f"threadIdx.x % {block.x}", f"threadIdx.x / {block.x}")
+    x, y = text_of("threadIdx.x", block) if block.y > 1 else ("threadIdx.x", "")
     opening = [f"const int tx = {x};", *([f"const int ty = {y};"] if block.y > 1 else [])]
+    opening += [LANE] if used.cores else []
     opening += _shared(launch, places)
     for home in scratch:
         pieces = f"{home.buffer.name}_pieces + (long long)blockIdx.x * ({places.floats(home)})"

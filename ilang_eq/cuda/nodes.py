@@ -4,6 +4,7 @@ Invariants:
   * every thread of a block makes the same trips through every ``Sweep``: barriers and shuffles may stand anywhere
   * a ``Sweep`` with a ``dim`` encloses none with the same ``dim``, and its iterations are independent
   * a ``Combine`` stands outside the loops that made its shares
+  * a ``Contract`` stands in no ``Sweep`` with a ``dim``: all lanes of a warp run it together (``check_contract``)
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ Dim = Choice["x", "y"]
 """A direction of the threads of a block; neighbours along x are neighbours in a warp."""
 
 DIMS: tuple[Dim, ...] = ("x", "y")
+
+WARP = 32
+"""Threads that run together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +103,62 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
+class Contract:
+    """target[row][column] += Σ left[row][depth] · right[column][depth] over a tile, by the tensor cores of each warp.
+
+    Rows are shared out along y, columns along x two at a time: that is how the cores leave their sums in registers.
+
+    Args:
+        target: of local sums.
+        left, right: factors from locals; indices may be in any order.
+        rows, columns, depth: the loops over the tile, without their bodies.
+        parts: how many tf32 numbers each factor is taken as the sum of.
+        handed: whether ``left`` is shared out as sums are, its depth like columns: it need not leave the registers.
+    """
+
+    target: Load
+    left: Load
+    right: Load
+    rows: For
+    columns: For
+    depth: For
+    parts: int = 1
+    handed: bool = False
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """All of them."""
+        return (self.rows, self.columns, self.depth)
+
+    def pairs(self, block: Block) -> int:
+        """Pairs of rows that a thread has."""
+        return (self.rows.limit or 0) // (2 * block.y)
+
+    def trips(self, block: Block) -> int:
+        """Pairs of columns that a thread has."""
+        return (self.columns.limit or 0) // (2 * block.x)
+
+    def fragments(self, block: Block) -> int:
+        """Elements of the factors that a thread has at a time: 4 for a pair of rows, 2 for one of columns."""
+        return self.parts * (4 * self.pairs(block) + 2 * self.trips(block))
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of the block wait for each other, and see what the others have written."""
 
 
-Leaf = Assign | Accumulate | Combine | Copy
+Leaf = Assign | Accumulate | Combine | Copy | Contract
 Node = Sweep | Leaf | Declare | Comment | Barrier
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The threads of a block."""
+    """The threads of a block. ``across`` neighbours along x share a warp, if there are as many."""
 
     x: int
     y: int
+    across: int = WARP
 
     @property
     def threads(self) -> int:
@@ -122,6 +168,20 @@ class Block:
     def along(self, dim: Dim) -> int:
         """How many there are in one direction."""
         return self.x if dim == "x" else self.y
+
+    @property
+    def lanes(self) -> int:
+        """How many neighbours along x share a warp."""
+        return min(self.x, self.across)
+
+    @property
+    def warps_across(self) -> int:
+        """How many warps there are along x."""
+        return self.x // self.lanes
+
+    def position(self, dim: Dim, lane: int) -> int:
+        """Where a lane of the first warp is along ``dim``."""
+        return lane % self.lanes if dim == "x" else lane // self.lanes
 
 
 @dataclass(frozen=True, slots=True)

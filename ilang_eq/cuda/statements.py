@@ -10,9 +10,10 @@ from typing import assert_never
 from ilang_eq.cuda.across import across_name
 from ilang_eq.cuda.barriers import guarded
 from ilang_eq.cuda.context import At, Lane, Test, end_of, indented, under
-from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Copy, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Contract, Copy, Dim, Leaf, Node, Part, Sweep, part_of
 from ilang_eq.cuda.runs import Runs, conditions, first_of, runs
 from ilang_eq.cuda.storage import within_warp
+from ilang_eq.cuda.tensor_cores import Tile
 from ilang_eq.cuda.text import THREAD, Places
 from ilang_eq.cuda.tiles import IN_FLIGHT, apart, begun_next, in_line, next_name, stage_name
 from ilang_eq.cuda.used import Used
@@ -62,9 +63,17 @@ class Statements:
                     lines += self._combine(node, at)
                 case Copy():
                     lines += self._copy(node, at)
+                case Contract():
+                    lines += self._contract(node, at)
                 case other:
                     assert_never(other)
         return lines
+
+    def _contract(self, node: Contract, at: At) -> list[str]:
+        """A product on tensor cores. Conditions that are left are the same for all threads."""
+        tile = Tile(node, self.places, at)
+        self.used.cores |= set(tile.functions)
+        return under([test.text for test in at.tests], tile.lines)
 
     def _tested(self, leaf: Assign | Accumulate, at: At) -> list[str]:
         """An update under the conditions that are left."""
@@ -93,7 +102,7 @@ class Statements:
 
         A tile in shared memory gets zeros there, so that what is read has been written.
         """
-        if isinstance(leaf, Combine | Copy):
+        if isinstance(leaf, Combine | Copy | Contract):
             return "guard" if isinstance(leaf, Combine) else "nothing"
         homes = self.places.homes
         sources = {homes[load.buffer].where for load in loads(leaf.value)}
@@ -164,6 +173,8 @@ class Statements:
         main = self._block(node.body, replace(at, full=at.full | whole))
         rest = self._block(node.body, replace(at, tail=True))
         kind = "long long" if loop.limit is None else "int"
+        if main == rest:
+            return [f"for ({kind} {v} = 0; {v} < {end}; {v} += {loop.step}) {{", *indented(main), "}"]
         return [
             f"for ({kind} {v} = 0; {v} < {end}; {v} += {loop.step}) {{",
             f"    if ({v} + {loop.step} <= {end}) {{",
@@ -333,7 +344,7 @@ class Statements:
                 case Sweep(source, _, body):
                     if not self._all_need(body, test, replace(at, loops=at.loops | {source.variable})):
                         return False
-                case Assign() | Accumulate() | Combine() | Copy():
+                case Assign() | Accumulate() | Combine() | Copy() | Contract():
                     # a scalar of an inner loop is no reason to branch again
                     if self._need(node, test, at) != "guard":
                         return False

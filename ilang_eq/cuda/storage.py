@@ -13,16 +13,18 @@ from typing import Literal as Choice
 
 from ilang_eq.cuda.accesses import Access, Anyone, Owner, Scope, Slot, leaves, touched
 from ilang_eq.cuda.directions import WIDEST, widest
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Dim, Launch, Sweep
+from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Launch, Sweep
+from ilang_eq.cuda.walks import contracts_of, leaves_of
 from ilang_eq.lower.ir import Buffer, Load, Program
 from ilang_eq.lower.walk import stride
 
-WARP = 32
-"""Threads that run together."""
 REGISTER_FLOATS = 128
 """The most floats of one buffer that a thread keeps."""
-BASE_REGISTERS, MOST_REGISTERS = 64, 255
-"""Registers of a thread for addresses and counters, beside those that hold data; the most that it can have."""
+BASE_REGISTERS, BASE_ARRAYS, ARRAY_REGISTERS, TILE_REGISTERS = 64, 3, 8, 30
+"""Registers of a thread beside those that hold data: for counters and addresses in so many arrays, and in each further
+one; or, where tensor cores work, for each tile that is copied for them. As the compiler reports them."""
+MOST_REGISTERS = 255
+"""What a thread can have."""
 REGISTERS = 65536
 """Registers of a multiprocessor, on every architecture."""
 THREADS_TOGETHER = 1024
@@ -46,7 +48,7 @@ class Home:
         owned: per dimension, the direction whose threads share it out; registers hold a thread's part.
         dims: extents of the storage, without slots, where they are constant; the last one of shared memory is padded
             so that neither rows nor columns lie in few banks: by four elements where rows are read four at a time,
-            else by one.
+            as ``apart`` says where tensor cores read them, else by one.
         stages: places of a tile that is copied ahead (``ahead.py``).
     """
 
@@ -72,6 +74,28 @@ class Home:
         return -(-4 * prod(self.sizes(block)) // 16) * 16 if self.where == "shared" else 0
 
 
+def apart(contract: Contract, place: Load) -> int:
+    """How far rows of shared memory should lie apart for no conflicts when a warp reads its part of a factor.
+
+    Odd multiples of it: a warp reads four neighbours of eight rows, or, where the depth is not the last index, eight
+    neighbours of four rows, which are every second one where the depth is handed on in pairs.
+    """
+    last = place.indices[-1].variables
+    along_depth = contract.depth.variable in last
+    return 8 if along_depth == contract.handed else 4
+
+
+def taken_by_cores(launch: Launch, homes: Mapping[str, Home]) -> bool:
+    """Whether all sums of contracts are in registers, and all factors there or in shared memory, as cores need them."""
+    for contract in contracts_of(launch.body):
+        target, left, right = (homes[place.buffer] for place in (contract.target, contract.left, contract.right))
+        if target.where != "registers" or right.where != "shared" or left.slots or right.slots:
+            return False
+        if left.where != "shared" and not (left.where == "registers" and contract.handed):
+            return False
+    return True
+
+
 def shared_bytes(launch: Launch, homes: Mapping[str, Home]) -> int:
     """Shared memory that a block takes."""
     return exchange_bytes(launch) + sum(home.bytes(launch.block) for home in homes.values())
@@ -82,16 +106,33 @@ def asked_bytes(launch: Launch, homes: Mapping[str, Home]) -> int:
     return 0 if shared_bytes(launch, homes) <= STATIC_BYTES else shared_bytes(launch, homes) - exchange_bytes(launch)
 
 
-def registers_of(homes: Mapping[str, Home]) -> int:
-    """Registers that a thread is expected to need, in the eights that they come in."""
-    kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
-    return min(MOST_REGISTERS, -(-(BASE_REGISTERS + 2 * kept) // 8) * 8)
+def needed_registers(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """Registers that a thread is expected to need: factors of products on top of what it keeps."""
+    sizes = {name: prod(home.dims) for name, home in homes.items() if home.where == "registers"}
+    contracts = contracts_of(launch.body)
+    if not contracts:
+        arrays = sum(home.where in ("memory", "scratch") for home in homes.values())
+        return BASE_REGISTERS + ARRAY_REGISTERS * max(0, arrays - BASE_ARRAYS) + 2 * sum(sizes.values())
+    tiles = {leaf.target.buffer for leaf in leaves_of(launch.body) if isinstance(leaf, Copy)}
+    handed = sum(sizes.get(leaf.left.buffer, 0) for leaf in contracts)
+    fragments = max(leaf.fragments(launch.block) for leaf in contracts)
+    return TILE_REGISTERS * len(tiles) + sum(sizes.values()) + handed + 2 * fragments
+
+
+def registers_of(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """Registers that a thread is to have, in the eights that they come in."""
+    return min(most_registers(launch), -(-needed_registers(launch, homes) // 8) * 8)
+
+
+def most_registers(launch: Launch) -> int:
+    """Registers that a thread can have, if a multiprocessor is to hold one block."""
+    return min(MOST_REGISTERS, REGISTERS // launch.block.threads)
 
 
 def blocks_of(launch: Launch, homes: Mapping[str, Home]) -> int:
     """How many blocks a multiprocessor is to hold, as far as registers go: the compiler is told of it."""
     threads = launch.block.threads
-    return max(1, min(REGISTERS // (registers_of(homes) * threads), THREADS_TOGETHER // threads))
+    return max(1, min(REGISTERS // (registers_of(launch, homes) * threads), THREADS_TOGETHER // threads))
 
 
 def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[str, Home]:
@@ -99,10 +140,13 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
     buffers = {b.name: b for b in (*program.buffers, *launch.buffers)}
     found: dict[str, tuple[list[Access], tuple[Dim, ...]]] = {}
     runs: dict[str, int] = {}
+    rows: dict[str, int] = {}
     shares: dict[str, Dim] = {}
     for leaf, scope in leaves(launch.body, Scope()):
         if isinstance(leaf, Combine):
             shares[leaf.share.buffer] = leaf.dim
+        if isinstance(leaf, Contract):
+            rows |= {place.buffer: apart(leaf, place) for place in (leaf.left, leaf.right)}
         for place, written in touched(leaf):
             entry = found.setdefault(place.buffer, ([], scope.slots(place.buffer)))
             if not written:
@@ -120,7 +164,7 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             result[name] = own
             continue
         assert name not in shares, "the shares of a reduction are each thread's own"
-        dims = _padded(buffer, runs.get(name, 1))
+        dims = _padded(buffer, runs.get(name, 1), rows.get(name))
         shared = None if dims is None else Home(buffer, "shared", slots, dims=dims)
         if shared is not None and shared.bytes(launch.block) <= left:
             left -= shared.bytes(launch.block)
@@ -137,13 +181,21 @@ def _run(place: Load, path: tuple[Sweep, ...]) -> int:
     return max(own, default=1)
 
 
-def _padded(buffer: Buffer, run: int) -> tuple[int, ...] | None:
-    """The extents of a buffer in shared memory, of which ``run`` neighbours are read together; None if not constant."""
+def _padded(buffer: Buffer, run: int, rest: int | None) -> tuple[int, ...] | None:
+    """The extents of a buffer in shared memory; None if they are not constant.
+
+    Args:
+        buffer: which one.
+        run: how many neighbours are read together.
+        rest: what is to be left of the length of its rows in twos of itself, if tensor cores read them.
+    """
     dims = [size for size in buffer.dims if isinstance(size, int)]
     if len(dims) < len(buffer.dims):
         return None
     if len(dims) < 2 or dims[-1] % 2:
         return tuple(dims)
+    if rest is not None and dims[-1] % WIDEST == 0:
+        return (*dims[:-1], dims[-1] + (rest - dims[-1]) % (2 * rest))
     return (*dims[:-1], dims[-1] + (WIDEST if run == WIDEST and dims[-1] % WIDEST == 0 else 1))
 
 
@@ -159,7 +211,7 @@ def _exchanges(dim: Dim, block: Block) -> bool:
 
 def within_warp(dim: Dim, block: Block) -> bool:
     """Whether the threads along ``dim`` that combine lie in one warp."""
-    return dim == "x" and block.x <= WARP
+    return dim == "x" and block.x == block.lanes
 
 
 def _registers(buffer: Buffer, accesses: Iterable[Access], block: Block, share: Dim | None) -> Home | None:

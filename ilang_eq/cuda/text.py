@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from ilang_eq.cuda.nodes import Block, Dim
+from ilang_eq.cuda.nodes import WARP, Block, Dim
 from ilang_eq.cuda.storage import Home
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import Index, Load, Size
 
 THREAD: dict[Dim, str] = {"x": "tx", "y": "ty"}
 """The position of a thread along each direction."""
+
+
+def text_of(thread: str, block: Block) -> tuple[str, str]:
+    """The position of number ``thread`` of a block along x and along y."""
+    if block.warps_across == 1:
+        return f"{thread} % {block.x}", f"{thread} / {block.x}"
+    warp, lanes, down = f"{thread} / {WARP}", block.lanes, WARP // block.lanes
+    x = f"{warp} % {block.warps_across} * {lanes} + {thread} % {lanes}"
+    first = f"{warp} / {block.warps_across}"
+    return x, f"{first} * {down} + {thread} % {WARP} / {lanes}" if down > 1 else first
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ IN_FLIGHT = 8
 """Trips of a shared-out loop that are unrolled, so that their loads are under way together."""
 
 
-def in_line(copy: Copy, width: int, threads: int, body: Sequence[str]) -> list[str]:
-    """``body`` for every run of ``width`` elements, which go to the threads in turn."""
+def in_line(copy: Copy, width: int, threads: int, body: Sequence[str], most: int = IN_FLIGHT) -> list[str]:
+    """``body`` for every run of ``width`` elements, which go to the threads in turn, unrolled ``most`` times."""
     name, near = copy.target.buffer, copy.loops[-1]
     count = copy.runs * copy.width // width
     positions: list[str] = []
@@ -38,7 +38,7 @@ def in_line(copy: Copy, width: int, threads: int, body: Sequence[str]) -> list[s
     if trips == 1:
         return ["{", *indented([f"const int {name}_at = threadIdx.x;", *lines]), "}"]
     head = f"for (int {name}_trip = 0; {name}_trip < {trips}; {name}_trip++) {{"
-    unroll = "#pragma unroll" if trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
+    unroll = "#pragma unroll" if trips <= most else f"#pragma unroll {most}"
     return [unroll, head, *indented([f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *lines]), "}"]
 
 
@@ -59,7 +59,8 @@ def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, Non
     used.moves.add("begin_1")
     exists = " && ".join(tests) or "true"
     text = f"begin_1(&{places.element(copy.target)}, {places.address(source)}, {exists});"
-    return in_line(copy, 1, places.block.threads, [text])
+    # a tail is seldom, and nothing waits for it here: no registers for the addresses of several
+    return in_line(copy, 1, places.block.threads, [text], 1 if tests else IN_FLIGHT)
 
 
 def begun_next(

@@ -9,8 +9,10 @@ from ilang_eq.cuda.nodes import Dim
 
 @dataclass(slots=True)
 class Used:
-    """What the text relies on: scalar functions, ones that move runs, and ways to combine as (op, direction)."""
+    """What the text relies on: functions, scalar ones, ones that move runs, ones of tensor cores; and ways to combine,
+    as (op, direction)."""
 
     functions: set[str] = field(default_factory=set)
     moves: set[str] = field(default_factory=set)
+    cores: set[str] = field(default_factory=set)
     across: set[tuple[str, Dim]] = field(default_factory=set)

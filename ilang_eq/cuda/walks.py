@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import Barrier, Combine, Contract, Copy, Leaf, Node, Part, Sweep, part_of
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, For, Load
 from ilang_eq.lower.walk import loads
 
@@ -16,11 +16,16 @@ def leaves_of(nodes: Sequence[Node]) -> list[Leaf]:
         match node:
             case Sweep():
                 found += leaves_of(node.body)
-            case Assign() | Accumulate() | Combine() | Copy():
+            case Assign() | Accumulate() | Combine() | Copy() | Contract():
                 found.append(node)
             case _:
                 pass
     return found
+
+
+def contracts_of(nodes: Sequence[Node]) -> list[Contract]:
+    """What tensor cores do."""
+    return [leaf for leaf in leaves_of(nodes) if isinstance(leaf, Contract)]
 
 
 def places_of(leaf: Leaf) -> tuple[Load, ...]:
@@ -30,13 +35,18 @@ def places_of(leaf: Leaf) -> tuple[Load, ...]:
             return (target, share)
         case Copy(_, update):
             return (update.target, *loads(update.value))
+        case Contract(target, left, right):
+            return (target, left, right)
         case Assign(target, value) | Accumulate(target, _, value):
             return (target, *loads(value))
 
 
 def meets(nodes: Sequence[Node]) -> bool:
     """Whether threads wait for each other somewhere in ``nodes``."""
-    return any(isinstance(n, Barrier | Combine) or (isinstance(n, Sweep) and (n.ahead or meets(n.body))) for n in nodes)
+    return any(
+        isinstance(n, Barrier | Combine | Contract) or (isinstance(n, Sweep) and (n.ahead or meets(n.body)))
+        for n in nodes
+    )
 
 
 def only_sweep(nodes: Sequence[Node]) -> Sweep | None:
@@ -53,7 +63,7 @@ def statements(nodes: Sequence[Node], threads: Callable[[Sweep], int]) -> int:
             case Sweep(source, _, body):
                 trips = 1 if source.limit is None else -(-source.limit // (source.step * threads(node)))
                 total += trips * statements(body, threads)
-            case Assign() | Accumulate() | Combine() | Copy():
+            case Assign() | Accumulate() | Combine() | Copy() | Contract():
                 total += 1
             case _:
                 pass
@@ -81,6 +91,8 @@ def loops_of(nodes: Sequence[Node]) -> list[For]:
                 found += (source, *loops_of(body))
             case Copy(loops):
                 found += loops
+            case Contract():
+                found += node.loops
             case _:
                 pass
     return found

@@ -33,6 +33,7 @@ class Key:
         version: of the package, with a digest of the sources that decide results.
         seed: of the search's random starts.
         constants: the inputs that stay the same from call to call.
+        precision: how the factors of summed products may be rounded.
     """
 
     component: str
@@ -45,6 +46,7 @@ class Key:
     version: str
     seed: int
     constants: tuple[int, ...] = ()
+    precision: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def read_report(data: object) -> StoredReport:
     )
 
 
-_TEXTS = ("component", "target", "machine", "effort", "rules", "version")
+_TEXTS = ("component", "target", "machine", "effort", "rules", "version", "precision")
 _S = TypeVar("_S")
 
 

@@ -22,7 +22,7 @@ from ilang_eq.errors import DatabaseError
 BUSY_S = 10.0
 """How long to wait for other processes to finish writing."""
 
-_FORMAT = 2
+_FORMAT = 3
 """The layout of the table, in SQLite's ``user_version``. Results of an earlier one are of no use, and make way."""
 
 _KEY = tuple(Key.__dataclass_fields__)
@@ -35,7 +35,7 @@ _CREATE = f"""
 CREATE TABLE IF NOT EXISTS results (
     component TEXT NOT NULL, shapes TEXT NOT NULL, target TEXT NOT NULL, machine TEXT NOT NULL,
     threads INTEGER NOT NULL, effort TEXT NOT NULL, rules TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL,
-    constants TEXT NOT NULL,
+    constants TEXT NOT NULL, precision TEXT NOT NULL,
     budget_s REAL NOT NULL, schedules TEXT NOT NULL, report TEXT NOT NULL, found TEXT NOT NULL,
     PRIMARY KEY ({", ".join(_KEY)})
 ) WITHOUT ROWID

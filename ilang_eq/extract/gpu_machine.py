@@ -39,6 +39,7 @@ class Gpu:
         clock_ghz: sustained clock.
         issue: warp instructions an SM issues per clock.
         fma: fused multiply-adds of float32 per clock and SM.
+        tensor: multiply-adds of tf32 factors per clock and SM, by ``mma.sync``.
         special: exponentials, logarithms, reciprocals per clock and SM.
         shared_bytes_per_clock: out of shared memory and L1, per SM.
         registers: 32-bit registers of an SM.
@@ -60,6 +61,7 @@ class Gpu:
     clock_ghz: float
     issue: float
     fma: float
+    tensor: float
     special: float
     shared_bytes_per_clock: float
     registers: int

@@ -14,11 +14,12 @@ from itertools import pairwise
 from math import ceil, inf, log2, prod
 
 from ilang_eq.cuda.accesses import touched
+from ilang_eq.cuda.contractions import COLUMNS, DEPTH, ROWS
 from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
-from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.nodes import WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
-from ilang_eq.cuda.storage import WARP, Home, registers_of, shared_bytes
+from ilang_eq.cuda.storage import Home, most_registers, needed_registers, registers_of, shared_bytes
 from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
@@ -42,6 +43,10 @@ SECTOR = 8
 BANKS = 32
 ADDRESS_SLOTS = 2.0
 """Instructions for the address of a request to memory: 64 bits, of strides that only the call knows."""
+ROUNDING_SLOTS = {1: 2.0, 2: 8.0}
+"""Instructions to round an element for tensor cores, by the parts that it is taken as."""
+SPILLING = 2.0
+"""How much longer a launch takes if what a thread keeps does not fit its registers. Not measured: it is kept off."""
 COPY_SLOTS = 8.0
 """Instructions for the positions of a run that is copied."""
 _SIZE = 4
@@ -50,12 +55,16 @@ _US = 1e-6
 
 @dataclass(slots=True)
 class _Work:
-    """What one block does for one task: per thread, but for ``cycles`` of shared memory and L1, which are of a warp."""
+    """What one block does for one task: per thread, but for ``cycles`` of shared memory and L1, which are of a warp.
+
+    ``cores`` are instructions of tensor cores, which a warp runs together.
+    """
 
     slots: float = 0.0
     special: float = 0.0
     requests: float = 0.0
     cycles: float = 0.0
+    cores: float = 0.0
     waits: float = 0.0
     latency: float = 0.0
 
@@ -92,6 +101,8 @@ class _Counter:
                 case Assign() | Accumulate():
                     self._leaf(node, following, path, times)
                     fetched |= any(self.homes[load.buffer].where in ("memory", "scratch") for load in loads(node.value))
+                case Contract():
+                    self._contract(node, times)
                 case Copy():
                     self._copy(node, times)
                     fetched |= not node.ahead
@@ -145,8 +156,7 @@ class _Counter:
 
     def _first(self, sweep: Sweep, lane: int) -> int:
         """The first position of a lane of the first warp."""
-        x = self.launch.block.x
-        return sweep.width * (lane % x if sweep.dim == "x" else lane // x)
+        return 0 if sweep.dim is None else sweep.width * self.launch.block.position(sweep.dim, lane)
 
     def _together(self, home: Home, own: Sequence[int]) -> int:
         """How many floats of a row move together: in memory those of one thread's own part, if rows are whole runs."""
@@ -166,6 +176,27 @@ class _Counter:
             lanes = [self._address(place, home, copy.position(lane), lane) for lane in range(WARP)]
             self._asked(home, trips * copy.width / width, lanes, width)
 
+    def _contract(self, node: Contract, times: float) -> None:
+        """A product on tensor cores: parts of both factors, rounded, and what is done with them."""
+        block = self.launch.block
+        pairs, trips = node.pairs(block), node.trips(block)
+        steps = times * (node.depth.limit or 0) / DEPTH
+        self.work.cores += steps * pairs * trips * (1 if node.parts == 1 else 3)
+        self.work.slots += steps * (4 * pairs + 2 * trips) * ROUNDING_SLOTS[node.parts]
+        for place, loop, count in ((node.left, node.rows, 4 * pairs), (node.right, node.columns, 2 * trips)):
+            home = self.homes[place.buffer]
+            if home.where == "registers":
+                continue
+            near = place.indices[-1].variables == (node.depth.variable,) and not node.handed
+            lanes = [
+                {loop.variable: lane // 4, node.depth.variable: lane % 4 * (2 if node.handed else 1)}
+                for lane in range(WARP)
+            ]
+            words = {self._address(place, home, positions, lane) for lane, positions in enumerate(lanes)}
+            # four neighbours of eight rows come together in matrices, four at a time
+            self.work.requests += steps * count / (4 if near else 1)
+            self.work.cycles += steps * count * _conflicts(words)
+
     def _asked(self, home: Home, requests: float, addresses: Sequence[int], width: int) -> None:
         """Count requests of a warp, each for ``width`` words from every address on."""
         self.work.requests += requests * (1 if home.where == "shared" else 1 + ADDRESS_SLOTS)
@@ -180,7 +211,7 @@ class _Counter:
         block = self.launch.block
         dims = [block.along(dim) for dim in home.slots]
         dims += home.dims if home.where == "shared" else [size_of(size, self.extents) for size in home.buffer.dims]
-        indices = [lane % block.x if dim == "x" else lane // block.x for dim in home.slots]
+        indices = [block.position(dim, lane) for dim in home.slots]
         indices += [sum(positions.get(v, 0) for v in index.variables) // index.divisor for index in place.indices]
         address = 0
         for index, size in zip(indices, dims, strict=True):
@@ -213,20 +244,31 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     running = min(tasks, together * gpu.sms, BLOCKS_WITH_SCRATCH if scratch else tasks)
     each = ceil(running / gpu.sms)
     rounds = tasks / running if tasks > running * 8 else ceil(tasks / running)
+    cycle *= SPILLING if needed_registers(launch, homes) > most_registers(launch) else 1.0
     parts = [(name, rounds * each * spent * cycle) for name, spent in _throughput(counter.work, launch, near, gpu)]
     wait = gpu.dram_latency if far > gpu.l2_bytes else gpu.l2_latency
     parts.append(("latency", rounds * (counter.work.waits * wait + counter.work.latency) * cycle))
-    in_flight = running * launch.block.threads * IN_FLIGHT * _SIZE
+    in_flight = running * max(launch.block.threads * IN_FLIGHT * _SIZE, _ahead(launch.body) * _SIZE)
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
+
+
+def _ahead(nodes: Sequence[Node]) -> int:
+    """The most floats that are on their way to a block while it works: of tiles that are copied ahead."""
+    own = 0
+    for node in nodes:
+        if isinstance(node, Sweep):
+            own = max(own, _ahead(node.body), sum(copy.runs * copy.width for copy in node.ahead))
+    return own
 
 
 def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tuple[str, float]]:
     """The cycles of an SM that one task takes of each of its resources."""
     warps = launch.block.threads / WARP
     return [
-        ("issue", warps * (work.slots + work.special + work.requests) / gpu.issue),
+        ("issue", warps * (work.slots + work.special + work.requests + work.cores) / gpu.issue),
         ("arithmetic", launch.block.threads * work.slots / gpu.fma),
+        ("tensor cores", warps * work.cores * ROWS * COLUMNS * DEPTH / gpu.tensor),
         ("special functions", launch.block.threads * work.special / gpu.special),
         ("shared memory", warps * work.cycles * WARP * _SIZE / gpu.shared_bytes_per_clock),
         ("L2", near / (gpu.l2_gbs / gpu.sms / gpu.clock_ghz)),
@@ -238,7 +280,7 @@ def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
     limits = [
         gpu.blocks,
         gpu.threads // launch.block.threads,
-        gpu.registers // (registers_of(homes) * launch.block.threads),
+        gpu.registers // (registers_of(launch, homes) * launch.block.threads),
     ]
     return min([*limits, gpu.shared_bytes // (shared_bytes(launch, homes) + 1024)])
 
@@ -259,7 +301,7 @@ def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Hom
             case Copy(copied):
                 runs = tuple(Run(loop.variable, _trips(loop, extents)) for loop in copied)
                 yield from _uses((node.update,), (*loops, *runs), homes, extents)
-            case Assign() | Accumulate() | Combine():
+            case Assign() | Accumulate() | Combine() | Contract():
                 for place, _ in touched(node):
                     home = homes[place.buffer]
                     if home.where in ("memory", "scratch"):

@@ -12,7 +12,7 @@ one that cannot be lowered is dropped there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
@@ -28,7 +28,7 @@ SQUARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class Pair:
     """A reduction, and the pairing of two operands that it alone reads, by their nodes."""
 
     reduction: int
@@ -46,19 +46,19 @@ def variants(graph: Graph) -> Iterator[Graph]:
 
 
 def _candidates(graph: Graph) -> Iterator[Graph]:
-    pairs = _pairs(graph)
+    pairs = pairs_of(graph)
     if pairs:
         square = _in_squares(graph)
         yield square
-        yield _copied(square, pairs, DEPTHS[0])
-    alone = [pair for pair in pairs if not _staged(graph, pair.reduction)]
+        yield copied(square, pairs, DEPTHS[0])
+    alone = [pair for pair in pairs if not is_staged(graph, pair.reduction)]
     for depth in DEPTHS if pairs else ():
-        yield _copied(graph, pairs, depth)
+        yield copied(graph, pairs, depth)
         for tiles in TILES if alone else ():
-            tiled = graph
+            made = graph
             for pair in alone:
-                tiled = _tiled(tiled, pair, tiles)
-            yield _copied(tiled, pairs, depth)
+                made = tiled(made, pair, tiles)
+            yield copied(made, pairs, depth)
 
 
 def _in_squares(graph: Graph) -> Graph:
@@ -70,8 +70,9 @@ def _in_squares(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _pairs(graph: Graph) -> list[_Pair]:
-    found: list[_Pair] = []
+def pairs_of(graph: Graph) -> list[Pair]:
+    """The reductions of ``graph`` that read a pairing of two operands, which nothing else reads."""
+    found: list[Pair] = []
     for n, node in enumerate(graph.nodes):
         source = node.operands[0]
         if not node.expr.reduced or not isinstance(source, Value) or len(graph.readers(source.node)) != 1:
@@ -83,26 +84,26 @@ def _pairs(graph: Graph) -> list[_Pair]:
             node.expr.axes
         )
         if not below.expr.reduced and len(accesses) == 2 and plain and whole:
-            found.append(_Pair(n, source.node))
+            found.append(Pair(n, source.node))
     return found
 
 
-def _staged(graph: Graph, node: int) -> bool:
+def is_staged(graph: Graph, node: int) -> bool:
     """Whether a reader computes ``node`` inside its own loops."""
     return any(Stage(k) in graph.nodes[reader].expr.order for reader, k in graph.readers(node))
 
 
-def _names(graph: Graph, pair: _Pair) -> dict[str, str]:
+def names_of(graph: Graph, pair: Pair) -> dict[str, str]:
     """The pairing's names of the reduction's axes."""
     read = graph.nodes[pair.reduction].expr.operands[0]
     assert isinstance(read, Access), "a reduction reads a value"
     return dict(zip(read.axes, graph.nodes[pair.pairing].expr.output, strict=True))
 
 
-def _tiled(graph: Graph, pair: _Pair, tiles: tuple[int, int]) -> Graph:
+def tiled(graph: Graph, pair: Pair, tiles: tuple[int, int]) -> Graph:
     """Both expressions in tiles of the result's last two axes, the reduction between tile and element loops."""
     reduction = graph.nodes[pair.reduction].expr
-    names = _names(graph, pair)
+    names = names_of(graph, pair)
     output = reduction.output
     last = output[-2:]
     sizes = dict(zip(last, tiles[len(tiles) - len(last) :], strict=True))
@@ -116,19 +117,22 @@ def _tiled(graph: Graph, pair: _Pair, tiles: tuple[int, int]) -> Graph:
         splits=tuple((names[axis], factors) for axis, factors in splits),
         order=tuple(Loop(names[loop.axis], loop.level) for loop in (*outer, *inner)),
     )
-    return _with(_with(graph, pair.reduction, made), pair.pairing, below)
+    return with_expr(with_expr(graph, pair.reduction, made), pair.pairing, below)
 
 
-def _copied(graph: Graph, pairs: list[_Pair], depth: int) -> Graph:
-    """Copies of every operand in memory, in tiles of ``depth`` along reduced axes that have none."""
+def copied(graph: Graph, pairs: Sequence[Pair], depth: int, as_in_memory: bool = False) -> Graph:
+    """Copies of every operand in memory, in tiles of ``depth`` along reduced axes that have none.
+
+    Copies have the reduced axes first, unless they are to be ``as_in_memory``.
+    """
     for pair in pairs:
-        names = _names(graph, pair)
+        names = names_of(graph, pair)
         reduction = graph.nodes[pair.reduction].expr
         for axis in reduction.reduced:
             if not reduction.factors[axis]:
-                graph = _with(graph, pair.reduction, _split(graph.nodes[pair.reduction].expr, axis, depth))
-                graph = _with(graph, pair.pairing, _split(graph.nodes[pair.pairing].expr, names[axis], depth))
-        reduced = "".join(names[axis] for axis in reduction.reduced)
+                graph = with_expr(graph, pair.reduction, _split(graph.nodes[pair.reduction].expr, axis, depth))
+                graph = with_expr(graph, pair.pairing, _split(graph.nodes[pair.pairing].expr, names[axis], depth))
+        reduced = "" if as_in_memory else "".join(names[axis] for axis in reduction.reduced)
         for k, source in enumerate(graph.nodes[pair.pairing].operands):
             if isinstance(source, Input):
                 graph = _with_copy(graph, pair.pairing, k, reduced)
@@ -155,7 +159,7 @@ def _with_copy(graph: Graph, reader: int, operand: int, reduced: str) -> Graph:
     site = max(tiles, default=-1) + 1
     split = [axis for axis in access.axes if node.expr.factors[axis]]
     deep = any(isinstance(item, Loop) and item.level for item in order[:site])
-    if len(split) < len(access.axes) or deep or len(access.axes) < 2:
+    if deep or len(split) < 2:
         return graph
     axes = "".join(sorted(access.axes, key=lambda axis: axis not in reduced))
     loops = [item for item in order if isinstance(item, Loop) and item.axis in axes]
@@ -169,7 +173,8 @@ def _with_copy(graph: Graph, reader: int, operand: int, reduced: str) -> Graph:
     return replace(graph, nodes=nodes)
 
 
-def _with(graph: Graph, number: int, expr: Expr) -> Graph:
+def with_expr(graph: Graph, number: int, expr: Expr) -> Graph:
+    """``graph`` with another expression at node ``number``."""
     nodes = list(graph.nodes)
     nodes[number] = replace(nodes[number], expr=expr)
     return replace(graph, nodes=tuple(nodes))

@@ -9,7 +9,7 @@ from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
-from ilang_eq.lower.ir import Program
+from ilang_eq.lower.ir import Precision, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,28 @@ class Models:
     variants: Callable[[Graph], Iterable[Graph]] = lambda graph: (graph,)
 
 
-def _on_this_processor(threads: int) -> Models:
+def _on_this_processor(threads: int, precision: Precision) -> Models:
+    """There is one precision."""
+    del precision
     machine = detect()
     return Models(machine, threads, lambda program, extents: program_cost(program, extents, machine, threads))
 
 
-def _on_a_gpu(threads: int) -> Models:
+def _on_a_gpu(threads: int, precision: Precision) -> Models:
     """Threads are the device's own affair."""
+    from ilang_eq.extract.gpu_cores import core_variants
     from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
     from ilang_eq.extract.gpu_model import gpu_cost
     from ilang_eq.extract.gpu_staging import variants
 
     gpu = chosen_gpu()
-    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), variants)
+
+    def with_cores(graph: Graph) -> Iterable[Graph]:
+        return dict.fromkeys((*variants(graph), *core_variants(graph)))
+
+    wanted = variants if precision == "float32" else with_cores
+    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), wanted)
 
 
-MODELS: dict[str, Callable[[int], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}
-"""By target: its models for a number of processor threads."""
+MODELS: dict[str, Callable[[int, Precision], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}
+"""By target: its models for a number of processor threads, and for how factors of summed products may be rounded."""

@@ -110,11 +110,11 @@ class Component:
 
         return plan_of(self, shapes)
 
-    def compile(self, target: str = "c", threads: int | None = None) -> Kernel:
+    def compile(self, target: str = "c", threads: int | None = None, precision: str = "float32") -> Kernel:
         """A callable kernel for this component as scheduled (``backends.py``)."""
         from ilang_eq.backends import compile_component
 
-        return compile_component(self, target, threads)
+        return compile_component(self, target, threads, precision)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -92,6 +92,9 @@ class Apply:
 
 
 Scalar = Load | Constant | Apply
+Precision = Choice["float32", "tf32", "tf32x3"]
+"""How the factors of summed products may be rounded: not at all; to 10 bits after the point; or each taken as the sum
+of two such numbers, which leaves nearly float32. What is summed is float32. A target says which of them it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ class Program:
     ``outputs`` names a buffer per component output; one that is an input passed through (its name is in
     ``inputs``), or repeats an earlier output, is copied by the caller. ``ranks`` are the inputs' ranks, None
     where an input is only passed through; ``ties`` lists, for each extent class with several members, the
-    (input, dim) pairs that must agree, the class's name first.
+    (input, dim) pairs that must agree, the class's name first. ``precision`` is what the user grants.
     """
 
     ranks: tuple[int | None, ...]
@@ -180,6 +183,7 @@ class Program:
     outputs: tuple[str, ...]
     kernels: tuple[Kernel, ...]
     corrections: tuple[Correction, ...]
+    precision: Precision = "float32"
 
     def buffer(self, name: str) -> Buffer:
         """The buffer called ``name``."""

@@ -24,13 +24,15 @@ def request_as_json(request: Request) -> dict[str, Any]:
         "rules": asdict(request.rules),
         "seed": request.seed,
         "constants": [f"in{k}" for k in request.constants],
+        "precision": request.precision,
     }
 
 
 def read_request(data: dict[str, Any]) -> Request:
     """The request that ``request_as_json`` made ``data`` of."""
     rules = RuleSet(data["rules"]["name"], tuple(Rule(**rule) for rule in data["rules"]["rules"]))
-    options = {name: data[name] for name in ("target", "threads", "effort", "budget_s", "seed", "constants")}
+    names = ("target", "threads", "effort", "budget_s", "seed", "constants", "precision")
+    options = {name: data[name] for name in names}
     return checked_request(read_component(data["component"]), data["shapes"], rules=rules, **options)
 
 

@@ -16,10 +16,13 @@ import numpy as np
 from ilang_eq.cuda.emit import Module, emit
 from ilang_eq.cuda.runs import FUNCTIONS
 from ilang_eq.cuda.steps import steps, workspaces
+from ilang_eq.cuda.tensor_cores import CORE_FUNCTIONS
 from ilang_eq.lower.interface import output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
 
 SHIM = Path(__file__).parent / "shim.h"
+_OF_THE_SHIM = ("load_matrices", "tf32_of", "multiply")
+"""Functions of tensor cores that it has its own versions of."""
 
 _REWRITES = (
     (r'extern "C" __global__ void __launch_bounds__\([\d, ]+\)', "static void"),
@@ -106,7 +109,7 @@ class Emulated:
 
 def rewritten(source: str) -> str:
     """CUDA C as C++ for the shim, which has its own versions of what moves runs."""
-    for text in FUNCTIONS.values():
+    for text in (*FUNCTIONS.values(), *(CORE_FUNCTIONS[name] for name in _OF_THE_SHIM)):
         source = source.replace(text, "")
     for pattern, replacement in _REWRITES:
         source = re.sub(pattern, replacement, source)

@@ -43,6 +43,35 @@ ATTENTION = (
 )
 """FlashAttention-2: one kernel, online corrections."""
 
+
+def dots(rows: int, columns: int, depth: int) -> Component:
+    """Dot products of the rows of two matrices, whose tiles are copied as they lie."""
+    copies = i(f"+ik~ik|i:{rows},k:{depth}|iki'k'") | i(f"+jk~jk|j:{columns},k:{depth}|jkj'k'")
+    return (
+        copies
+        >> i(f"ik*jk~ijk|i:{rows},j:{columns},k:{depth}|ijk01i'j'k'")
+        >> i(f"+ijk~ij|i:{rows},j:{columns},k:{depth}|ijki'j'k'0")
+    )
+
+
+def attention(rows: int, keys: int, values: int, depth: int) -> Component:
+    """FlashAttention-2 in tiles, all of them copied: weights are needed by the threads that compute them alone."""
+    tile, reduced = f"i:{rows},j:{keys}", f"i:{rows},j:{keys},k:{depth}"
+    copies = i(f"+ik~ik|i:{rows},k:{depth}|iki'k'") | i(f"+jk~jk|j:{keys},k:{depth}|jkj'k'")
+    scores = copies >> i(f"ik*jk~ijk|{reduced}|ijk01i'j'k'") >> i(f"+ijk~ij|{reduced}|ijki'j'k'0")
+    weights = (I & i(f">ij~i|{tile}|ij0i'j'")) >> i(f"ij-i~ij|{tile}|ij01i'j'") >> i(f"^ij~ij|{tile}|iji'j'0")
+    product = i(f"ij*jk~ikj|{tile},k:{values}|ikj01i'j'k'") >> i(f"+ikj~ik|{tile},k:{values}|ikji'j'k'0")
+    copied = (I | i(f"+jk~jk|j:{keys},k:{values}|kjj'k'")) >> product
+    return scores >> weights >> (copied & i(f"+ij~i|{tile}|ij0i'j'")) >> i(f"ik/i~ik|i:{rows},k:{values}|ik01i'k'")
+
+
+LARGE = (
+    (i("+ik~ik|i:256,k:16|ikk'i'") | i("+kj~kj|j:128,k:16|jkk'j'"))
+    >> i("ik*kj~kij|i:256,j:128,k:16|ijk10k'i'j'")
+    >> i("+kij~ij|i:256,j:128,k:16|ijkk'i'j'0")
+)
+"""A product in the tiles that a search finds for tensor cores."""
+
 NAMED: dict[str, Component] = {
     "matmul": matmul(16, 8),
     "product": i("ik*kj~ijk|i:32,j:32|ijki'j'") >> i("+ijk~ij|i:32,j:32|ijki'j'0"),

@@ -20,7 +20,7 @@ struct Fiber {
     ucontext_t context;
     char *stack;
     State state;
-    float given[2];
+    float given[2][6];
     int turn;
 };
 
@@ -100,6 +100,7 @@ struct Reference {
     long long left = 1; // in a row of shared memory, from here on
 
     const Reference &operator&() const { return *this; }
+    Reference ahead(int words) const;
     operator float() const
     {
         if (!value)
@@ -121,6 +122,15 @@ struct Reference {
     const Reference &operator+=(float x) const { return *this = (float)*this + x; }
     const Reference &operator*=(float x) const { return *this = (float)*this * x; }
 };
+
+// ``words`` further on in the same row of shared memory.
+inline Reference Reference::ahead(int words) const
+{
+    // the value is the first member of its word
+    Word &word = ((Word *)value)[words];
+    word.enter();
+    return {&word.value, &word.shadow, name, index + words, left - words};
+}
 
 // Memory with a shadow and bounds; ``words`` of a scratch pointer start at the block's own piece.
 struct Pointer {
@@ -322,6 +332,50 @@ static void launch(int blocks, int block_threads, bool backwards, void (*what)(v
     }
 }
 
+// Sums of 16 x 8 elements by one warp, of which each lane gives and gets its own: the layouts of PTX's mma.m16n8k8.
+static void multiply(float &upper, float &upper_next, float &lower, float &lower_next, const float (&left)[4],
+                     const float (&right)[2])
+{
+    Fiber &mine = fibers[current];
+    const int turn = mine.turn ^= 1;
+    for (int n = 0; n < 6; n++) {
+        const float x = mine.given[turn][n] = n < 4 ? left[n] : right[n - 4];
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (x == x && bits << 19)
+            fail("more digits than tensor cores take", "factor", n, current);
+    }
+    wait(AT_SHUFFLE);
+    float *const sums[4] = {&upper, &upper_next, &lower, &lower_next};
+    const int first = current / 32 * 32, group = current % 32 / 4, member = current % 4;
+    for (int n = 0; n < 4; n++) {
+        const int half = n / 2, column = member * 2 + n % 2;
+        double sum = *sums[n];
+        for (int k = 0; k < 8; k++) {
+            const float a = fibers[first + group * 4 + k % 4].given[turn][k / 4 * 2 + half];
+            const float b = fibers[first + column * 4 + k % 4].given[turn][4 + k / 4];
+            sum += (double)a * b;
+        }
+        *sums[n] = (float)sum;
+    }
+}
+
+// Rows of four floats in shared memory, of which each lane names one, to the lanes: PTX's ldmatrix.
+static const Reference *rows[MOST];
+static void load_matrices(float *const (&to)[4], const Reference &row)
+{
+    if (row.value && (row.left < 4 || row.index % 4 || (row.index + row.left) % 4))
+        fail("misaligned", row.name, row.index, -1);
+    rows[current] = __builtin_addressof(row);
+    wait(AT_SHUFFLE);
+    for (int m = 0; m < 4; m++) {
+        const Reference &from = *rows[current / 32 * 32 + m * 8 + current % 32 / 4];
+        *to[m] = from.value && from.left >= 4 ? (float)from.ahead(current % 4) : 0.0f;
+    }
+    // nobody names another row before all have read
+    wait(AT_SHUFFLE);
+}
+
 } // namespace shim
 
 static struct { struct { operator int() const { return shim::current; } } x; } threadIdx;
@@ -359,7 +413,33 @@ static inline float __shfl_xor_sync(unsigned, float value, int lanes)
 {
     shim::Fiber &mine = shim::fibers[shim::current];
     const int turn = mine.turn ^= 1;
-    mine.given[turn] = value;
+    mine.given[turn][0] = value;
     shim::wait(shim::AT_SHUFFLE);
-    return shim::fibers[shim::current ^ lanes].given[turn];
+    return shim::fibers[shim::current ^ lanes].given[turn][0];
+}
+
+// Tensor cores: the same functions as in ``ilang_eq/cuda/tensor_cores.py``, but for those that call these.
+static inline float tf32_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isfinite(x))
+        bits += 1 << 12; // to nearest, ties away from zero; the largest become infinite
+    bits &= ~0u << 13;
+    if (x != x)
+        return x;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+static inline void multiply(float &upper, float &upper_next, float &lower, float &lower_next, const float (&left)[4],
+                            const float (&right)[2])
+{
+    shim::multiply(upper, upper_next, lower, lower_next, left, right);
+}
+
+static inline void load_matrices(float &first, float &second, float &third, float &fourth, const shim::Reference &row)
+{
+    float *const to[4] = {&first, &second, &third, &fourth};
+    shim::load_matrices(to, row);
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ilang_eq.cuda.build import build, compiled, nvrtc
-from ilang_eq.cuda.emit import emit
+from ilang_eq.cuda.emit import bound, emit
+from ilang_eq.cuda.storage import most_registers, needed_registers
 from ilang_eq.errors import BuildError
+from ilang_eq.lang.component import Component
+from ilang_eq.lower.ir import Precision
 from tests.cuda.assembly import assembly, busiest_block
-from tests.cuda.schedules import NAMED, matmul, program
+from tests.cuda.schedules import LARGE, NAMED, attention, matmul, program
 from tests.random_programs import random_case
 from tests.test_random_programs import lowered
 
@@ -36,6 +41,35 @@ def test_compiles_without_spills(name: str, arch: int) -> None:
     assert all(kernel.spilled == 0 for kernel in usage.values())
     for entry in module.entries:
         assert usage[entry.name].registers * entry.block.threads <= 65536
+
+
+CORES: dict[str, tuple[Component, Precision]] = {
+    "product": (matmul(128, 32), "tf32"),
+    "large product": (LARGE, "tf32"),
+    "product in two parts": (matmul(128, 16), "tf32x3"),
+    "weighted sums": (attention(64, 32, 64, 32), "tf32"),
+}
+
+
+@pytest.mark.parametrize("arch", [80, 89, 90])
+@pytest.mark.parametrize("name", CORES)
+def test_tensor_cores_without_spills(name: str, arch: int) -> None:
+    """What the model takes for granted of launches that it does not refuse for their registers."""
+    component, precision = CORES[name]
+    granted = replace(program(component), precision=precision)
+    ((launch, homes),) = bound(granted)
+    _, usage = compiled(emit(granted).source, arch)
+    assert needed_registers(launch, homes) <= most_registers(launch)
+    assert all(kernel.spilled == 0 for kernel in usage.values()), usage
+
+
+@pytest.mark.parametrize("name", ["product", "weighted sums"])
+def test_matrices_are_loaded_whole(name: str) -> None:
+    component, precision = CORES[name]
+    text = assembly(emit(replace(program(component), precision=precision)).source, 80)
+    loop = busiest_block(text, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32")
+    assert "ldmatrix.sync.aligned.m8n8.x4" in text
+    assert loop.count("mma.sync") >= 32
 
 
 def test_a_product_reads_shared_memory_in_runs() -> None:
