@@ -59,8 +59,10 @@ def panels_ahead(reduction: Loop, layout: Layout) -> tuple[Ahead, ...]:
 
 def _width(place: Load, reduction: For, nest: Sequence[For], layout: Layout) -> int:
     """The floats that a step of ``reduction`` reads, if the next step goes on where it ends; else 0."""
+    if len(place.indices) < 2:
+        return 0
     size = layout.buffers[place.buffer].dims[-1]
-    *_, step, last = (Index(()), Index(()), *place.indices)
+    *_, step, last = place.indices
     lengths = [loop.limit for loop in nest if loop.variable in last.variables and len(last.variables) == 1]
     follows = reduction.variable in step.variables and step.divisor == 1 and reduction.step == 1
     elsewhere = sum(reduction.variable in index.variables for index in place.indices) > 1

@@ -115,3 +115,16 @@ def test_what_is_not_in_panels_is_not_asked_for() -> None:
     staged = (I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:4,j:16|j1iki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
     assert "fetch_ahead(" not in emit(program(rowwise))
     assert "fetch_ahead(" not in emit(program(staged)), "one panel, in a buffer of its own"
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        i(".*i~i") >> i("+i~.||i0"),
+        i(".*ij~ij") >> i("+ij~i||ij0"),
+        i(".*ij~ij|j:32|jij'") >> i(">ij~j|j:32|jij'0"),
+        i("j*ij~ij|j:32|jij'") >> i("+ij~j|j:32|jij'0"),
+    ],
+)
+def test_scalars_and_rows_are_no_panels(component: Component) -> None:
+    assert "fetch_ahead" not in emit(program(component))
