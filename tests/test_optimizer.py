@@ -201,3 +201,11 @@ from ilang_eq.rewrites.engine import load_egglog
 print([m for m in {heavy} if m in sys.modules], load_egglog.cache_info().misses)"""
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[] 0"
     assert ilang_eq.__doc__
+
+
+def test_an_absurd_way_does_not_keep_a_product_from_its_accumulators() -> None:
+    """x / (1 + exp(-x)) of a product: dividing inside the sum reads its terms too, which nobody would choose."""
+    silu = (I & i("-ij~ij") >> i("^ij~ij") >> i("1+ij~ij")) >> i("ij/ij~ij")
+    plain, bent = (optimize(c, [(128, 768), (768, 3072)], threads=1, database=False) for c in (MATMUL, MATMUL >> silu))
+    assert bent.cost < 1.5 * plain.cost
+    agrees(bent, MATMUL >> silu, (9, 17), (17, 70))

@@ -20,7 +20,10 @@ _ABSURD = 3.0
 
 
 def without_absurd(structure: Structure, sizes: Mapping[AxisId, int], machine: Machine) -> Structure:
-    """``structure`` without the fusions whose operations, or whose operands', take far longer than a good choice."""
+    """``structure`` without the fusions whose operations, or whose operands', take far longer than a good choice.
+
+    A variant that is left in no fusion of its own reads nothing any more, so that nothing looks shared for its sake.
+    """
     times = {f: _operations(structure, f, sizes, machine) for c in structure.classes for f in structure.fusions(c)}
     best: dict[ClassId, Fusion] = {}
     total: dict[ClassId, float] = {}
@@ -35,7 +38,9 @@ def without_absurd(structure: Structure, sizes: Mapping[AxisId, int], machine: M
         least[c] = min(chains[f] for f in structure.fusions(c))
     limit = _ABSURD * sum(times[best[c]] for c in _used(structure, best))
     excluded = frozenset(f for f, time in chains.items() if time > limit)
-    return Structure(structure.space, structure.scope, excluded) if excluded else structure
+    useful = {f.root for f in chains if f not in excluded}
+    dropped = frozenset(f.root for f in excluded if f.root not in useful)
+    return Structure(structure.space, structure.scope, excluded, dropped) if excluded else structure
 
 
 def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:

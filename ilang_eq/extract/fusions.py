@@ -95,11 +95,15 @@ class Scope:
 
 @dataclass(frozen=True)
 class Fusions:
-    """A space's nodes, as far as ``scope`` goes, without the fusions that are ``excluded``."""
+    """A space's nodes, as far as ``scope`` goes, without the fusions that are ``excluded`` and ``dropped`` variants.
+
+    What is dropped reads nothing; of what is excluded, the variants may still be in other fusions.
+    """
 
     space: Space
     scope: Scope = Scope()
     excluded: frozenset[Fusion] = frozenset()
+    dropped: frozenset[Variant] = frozenset()
 
     @cached_property
     def layouts(self) -> dict[ClassId, tuple[AxisId, ...]]:
@@ -141,7 +145,8 @@ class Fusions:
             c: tuple(Variant(c, n) for n, node in enumerate(eclass.nodes) if isinstance(node, Apply | Reduce))
             for c, eclass in self.space.classes.items()
         }
-        return found if self.scope.alternatives else {c: variants[:1] for c, variants in found.items()}
+        left = {c: tuple(v for v in variants if v not in self.dropped) for c, variants in found.items()}
+        return left if self.scope.alternatives else {c: variants[:1] for c, variants in left.items()}
 
     @cached_property
     def _operands(self) -> dict[Variant, tuple[Operand, ...]]:
