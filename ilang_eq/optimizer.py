@@ -195,6 +195,7 @@ def _proposed(
     report: Report,
 ) -> Found:
     """The proposals of the additive model, judged by the full one, and ranked with what is ``written``."""
+    from ilang_eq.extract.detours import without_detours
     from ilang_eq.extract.search import propose
     from ilang_eq.extract.segments import propose_between_products, propose_in_segments
 
@@ -204,7 +205,8 @@ def _proposed(
         return propose(piece, extents, inside, k, request.seed)
 
     inside = models_of(replace(request, threads=element.threads(request.threads)))
-    proposals = propose_in_segments(space, element.extents, k, search, pieces)
+    sizes = {axis: element.extents[dimension] for axis, dimension in enumerate(space.extents)}
+    proposals = propose_in_segments(without_detours(space, sizes, inside.machine), element.extents, k, search, pieces)
     proposals += propose_between_products(space, element.extents, k, search)
     judging = time.perf_counter()
     known = {s.component for s in written}

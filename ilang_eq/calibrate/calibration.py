@@ -98,6 +98,8 @@ def _memory_probes(caches: Sequence[Cache], cores: int) -> Iterator[Probe]:
         alone, together = ones(size), ones(size if shared else size * cores)
         yield Probe(f"{name} read", "read_all", alone.nbytes, alone)
         yield Probe(f"{name} read all", "read_all", together.nbytes, together, cores)
+        both = alone if name == "memory" else ones(2 * size)
+        yield Probe(f"{name} copy", "copy_all", both.nbytes / 2, both)
         yield _chase(f"{name} chase", size, name != "memory")
     for share in _SHARES if caches[-1].shared else ():
         size = _whole(caches[-1].bytes * share, cores)
@@ -135,7 +137,8 @@ def _levels(caches: Sequence[Cache], ns: Results, cores: int) -> Iterator[Level]
 
 def _level(name: str, size: float, way: int, shared: bool, ns: Results) -> Level:
     alone, together = _figure(1 / ns[f"{name} read"]), _figure(1 / ns[f"{name} read all"])
-    return Level(name, size, way, shared, alone, max(alone, together), _figure(ns[f"{name} chase"]))
+    written = max(1.0, ns[f"{name} copy"] / ns[f"{name} read"] - 1.0)
+    return Level(name, size, way, shared, alone, max(alone, together), _figure(ns[f"{name} chase"]), _figure(written))
 
 
 def _quick_share(ns: Results) -> float:

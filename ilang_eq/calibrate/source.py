@@ -218,6 +218,26 @@ double read_all(int64_t times, float *memory, int64_t bytes, int threads)
     }
     return ended - begun;
 }
+// Each thread copies the first half of a part of its own to the second, again and again, once all have come.
+double copy_all(int64_t times, float *memory, int64_t bytes, int threads)
+{
+    const int64_t part = bytes / 4 / threads / (8 * LANES) * 8;
+    double begun = 0, ended = 0;
+    _Pragma("omp parallel num_threads(threads)")
+    {
+        _Pragma("omp for schedule(static)")
+        for (int i = 0; i < threads; i++)
+            FORGET();
+        _Pragma("omp master")
+        begun = now();
+        _Pragma("omp for schedule(static)")
+        for (int i = 0; i < threads; i++)
+            copy_part((const vec *)memory + i * part, (vec *)memory + i * part + part / 2, part / 2, times);
+        _Pragma("omp master")
+        ended = now();
+    }
+    return ended - begun;
+}
 // Follows a cycle of offsets in floats, one a line, from where it was left.
 double chase(int64_t times, float *memory, int64_t bytes, int threads)
 {
@@ -228,6 +248,17 @@ double chase(int64_t times, float *memory, int64_t bytes, int threads)
         memcpy(&at, memory + at, sizeof at);
     memcpy(memory + 2, &at, sizeof at);
     return now() - begun;
+}
+"""
+
+_COPY = """\
+static __attribute__((noinline)) void copy_part(const vec *from, vec *to, int64_t vectors, int64_t times)
+{
+    for (int64_t t = 0; t < times; t++) {
+        for (int64_t n = 0; n < vectors; n++)
+            to[n] = from[n] + from[n];
+        FORGET();
+    }
 }
 """
 
@@ -256,7 +287,7 @@ def probe_source() -> str:
     used = Used(names, {(name, 1, 16) for name in several}, {(name, 16) for name in several}, set(), {16})
     functions = preamble(used, _SIDE_BY_SIDE)
     constants = f"#define UNITS {UNITS}\n#define STRIP {STRIP}\n#define ADDS {ADDS}\n"
-    return "\n".join([constants, _HEAD, functions, "", _ABOVE, *_rates(), _CORE, _reading(), _MEMORY])
+    return "\n".join([constants, _HEAD, functions, "", _ABOVE, *_rates(), _CORE, _reading(), _COPY, _MEMORY])
 
 
 def _rates() -> list[str]:

@@ -160,7 +160,7 @@ class AdditiveModel:
             at = sites == site
             demand[:, at] += writing(self.structure, of.fusion, sized, site)[:, at]
         fork = np.where(of.serial, 0.0, machine.fork_join_us if self.processor.threads > 1 else 0.0)
-        work = of.shared_out(sized, cost.time(demand, machine))
+        work = of.shared_out(sized, cost.time(demand))
         every_call = work + np.where(of.kernels, 1000 * (machine.kernel_us + fork), 0.0)
         return np.where(self._ahead(of), 0.0, every_call)
 
@@ -188,7 +188,7 @@ class AdditiveModel:
                 axes = operand.names(self.structure.axes(x))
                 last = None if found.last is None else operand.names((found.last,))[0]
                 demand = cost.reading(sized, axes, [last] * len(of.states), found.site)
-                total += cost.added(demand, self.processor.machine)
+                total += cost.added(demand)
         for wait in sorted(found.waits):
             total += self._repairing(of, sized, wait)
         if found.site:
@@ -206,7 +206,7 @@ class AdditiveModel:
                 before = [c for c in self.structure.reads(of.fusion) if operand in self._read_by_all[c]]
                 if x == max(before, key=self.structure.places.__getitem__, default=None):
                     less = np.maximum(0.0, sized.caching(operand.axes, 0) - sized.caching(operand.axes, site))
-                    saved += cost.saved(less, self.processor.machine)
+                    saved += cost.saved(less)
         return saved
 
     @cached_property
@@ -274,7 +274,7 @@ def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Bre
             if isinstance(operand, Computed):
                 axes = operand.names(structure.axes(operand.of))
                 demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
-        return cost.time(demand, processor.machine), sized.share
+        return cost.time(demand), sized.share
 
     domains = grow(structure, estimate, breadth)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
@@ -308,7 +308,7 @@ def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int) -
     last = [written_last(structure, fusion.root, order) for _, order in sized.rows.orders]
     if structure.reduced(fusion.root):
         return cost.accumulating(sized, axes, last, site)
-    return cost.reading(sized, axes, last, site)
+    return cost.writing(sized, axes, last, site)
 
 
 def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:

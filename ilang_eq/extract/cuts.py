@@ -8,10 +8,12 @@ of products read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from ilang_eq.extract.restriction import restricted
 from ilang_eq.lang.graph import Input
 from ilang_eq.rewrites.decode import constant_classes, is_computed, is_copy, operands
 from ilang_eq.rewrites.space import (
@@ -53,7 +55,7 @@ def split(space: Space, sizes: Sequence[int], limit: int) -> list[Segment]:
     """``space`` in pieces, producers first."""
     cuts: set[ClassId] = set()
     roots = [of for of, _ in space.outputs if not isinstance(of, Input)]
-    while len(_computed(space.classes, _cone(_own(space), roots, cuts))) > limit:
+    while len(_decisive(_own(space), _cone(_own(space), roots, cuts))) > limit:
         cut = _best_cut(space, sizes, cuts, limit, frozenset(roots))
         if cut is None:
             break
@@ -107,7 +109,7 @@ def _best_cut(
         cone = _cone(own, [c], cuts)
         inner = set(_computed(own, cone)) - {c}
         outside = needed - cone
-        if not inner or len(inner) >= limit or any(inner & _operands_of(own[x]) for x in outside):
+        if not inner or len(_decisive(own, inner)) >= limit or any(inner & _operands_of(own[x]) for x in outside):
             continue
         options.append((math.prod(sizes[a] for a in own[c].axes), -len(inner), c))
     return min(options)[2] if options else None
@@ -129,7 +131,7 @@ def _without_bypass(space: Space, cut: ClassId) -> Space:
             if not hidden.isdisjoint(operands(space.classes[c].nodes[n]))
         ]
         if not lost:
-            return _restricted(space, lambda c, n: n in left[c])
+            return restricted(space, lambda c, n: n in left[c])
         for c, n in lost:
             left[c].remove(n)
         hidden |= {c for c, nodes in left.items() if not nodes}
@@ -137,7 +139,7 @@ def _without_bypass(space: Space, cut: ClassId) -> Space:
 
 def without_copies(space: Space) -> Space:
     """``space`` without the nodes that read a copy of an argument: each doubles the ways to compute a product."""
-    return _restricted(
+    return restricted(
         space, lambda c, n: n == 0 or not any(is_copy(space, x) for x in operands(space.classes[c].nodes[n]))
     )
 
@@ -155,29 +157,7 @@ def _own_and_copies(space: Space) -> Space:
         own = [x for x in operands(space.classes[c].nodes[0]) if is_computed(space.classes[x])]
         return n == 0 or {x for x in mine if is_computed(space.classes[x])} <= set(own)
 
-    return _restricted(space, keep)
-
-
-def _restricted(space: Space, keep: Callable[[ClassId, int], bool]) -> Space:
-    """``space`` with only the nodes to keep, and what they need."""
-    kept = {c: [n for n in range(len(eclass.nodes)) if keep(c, n)] for c, eclass in space.classes.items()}
-    if all(len(kept[c]) == len(eclass.nodes) for c, eclass in space.classes.items()):
-        return space
-    classes = {c: EClass(e.axes, tuple(e.nodes[n] for n in kept[c])) for c, e in space.classes.items()}
-    number = {Variant(c, old): Variant(c, new) for c, found in kept.items() for new, old in enumerate(found)}
-    return replace(
-        space,
-        classes=classes,
-        nests={number[v]: nests for v, nests in space.nests.items() if v in number},
-        stagings=tuple(
-            s
-            if (number[s.consumer], number[s.producer]) == (s.consumer, s.producer)
-            else replace(s, consumer=number[s.consumer], producer=number[s.producer])
-            for s in space.stagings
-            if s.consumer in number and s.producer in number
-        ),
-        repairs=tuple(replace(r, accumulator=number[r.accumulator]) for r in space.repairs if r.accumulator in number),
-    )
+    return restricted(space, keep)
 
 
 def _cone(classes: Classes, roots: Iterable[ClassId], cuts: set[ClassId]) -> set[ClassId]:
@@ -196,6 +176,13 @@ def _cone(classes: Classes, roots: Iterable[ClassId], cuts: set[ClassId]) -> set
 
 def _computed(classes: Classes, among: Iterable[ClassId]) -> list[ClassId]:
     return [c for c in sorted(among) if is_computed(classes[c])]
+
+
+def _decisive(classes: Classes, among: Iterable[ClassId]) -> list[ClassId]:
+    """Those of ``among`` that take a decision of their own: a pointwise one that one other reads goes with that."""
+    readers = Counter(x for eclass in classes.values() for x in _operands_of(eclass))
+    computed = _computed(classes, among)
+    return [c for c in computed if readers[c] != 1 or any(isinstance(n, Reduce) for n in classes[c].nodes)]
 
 
 def _operands_of(eclass: EClass) -> set[ClassId]:

@@ -39,24 +39,26 @@ class Breadth:
     """How much of a space goes into a model.
 
     Args:
-        scope: which nodes.
+        scope: which fusions.
+        alternatives: several ways to compute a class, or the shortest?
         robust: of the states with one interface, also that which is cheapest by and large, or only that which is
             cheapest at its best tiles?
         layouts: a state for every layout, or only for one?
     """
 
     scope: Scope
+    alternatives: bool
     robust: bool
     layouts: bool
 
 
 BREADTHS = (
-    Breadth(Scope(), robust=True, layouts=True),
-    Breadth(Scope(), robust=False, layouts=True),
-    Breadth(Scope(fusions=2), robust=False, layouts=True),
-    Breadth(Scope(fusions=1), robust=False, layouts=True),
-    Breadth(Scope(fusions=1, alternatives=False), robust=False, layouts=True),
-    Breadth(Scope(fusions=1, alternatives=False), robust=False, layouts=False),
+    Breadth(Scope(), alternatives=True, robust=True, layouts=True),
+    Breadth(Scope(), alternatives=True, robust=False, layouts=True),
+    Breadth(Scope(), alternatives=False, robust=True, layouts=True),
+    Breadth(Scope(fusions=2), alternatives=False, robust=False, layouts=True),
+    Breadth(Scope(fusions=1), alternatives=False, robust=False, layouts=True),
+    Breadth(Scope(fusions=1), alternatives=False, robust=False, layouts=False),
 )
 """From thorough to thin: the next for a space that is too wide for elimination."""
 

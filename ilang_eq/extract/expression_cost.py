@@ -12,7 +12,6 @@ import numpy as np
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
-from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH
 from ilang_eq.extract.rows import ELEMENT_BYTES, Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
@@ -67,28 +66,21 @@ Demand = Costs
 """(resources, rows, G): the nanoseconds that some work would take if each resource were the only limit."""
 
 
-def time(demand: Demand, machine: Machine) -> Costs:
+def time(demand: Demand) -> Costs:
     """(rows, G): the time of ``demand``, in nanoseconds: the longest part's, a share of the others', what is apart."""
     parts = np.concatenate([demand[:APART].max(axis=0, keepdims=True), demand[TRANSFERS:]])
-    shares = np.array([overlap.COMPUTING, *_shown(machine)])[:, None, None]
-    hidden = np.take_along_axis(parts * (1 - shares), parts.argmax(axis=0)[None], axis=0)[0]
-    return (parts * shares).sum(axis=0) + hidden + demand[APART]
+    return overlap.SHOWN * parts.sum(axis=0) + (1 - overlap.SHOWN) * parts.max(axis=0) + demand[APART]
 
 
-def added(demand: Demand, machine: Machine) -> Costs:
+def added(demand: Demand) -> Costs:
     """(rows, G): what ``demand`` adds to work of unknown length: main memory's part shows, that of caches partly."""
-    *caches, _ = _shown(machine)
-    transfers = np.tensordot(np.array([*caches, 1.0]), demand[TRANSFERS:], axes=1)
-    return demand[SLOTS] + transfers + demand[APART]
+    *caches, memory = demand[TRANSFERS:]
+    return demand[SLOTS] + overlap.SHOWN * sum(caches, np.zeros_like(memory)) + memory + demand[APART]
 
 
-def saved(less: Costs, machine: Machine) -> Costs:
+def saved(less: Costs) -> Costs:
     """(rows, G): what transfers (levels, rows, G) that are not made save, if something else takes longest."""
-    return np.tensordot(np.array(_shown(machine)), less, axes=1)
-
-
-def _shown(machine: Machine) -> list[float]:
-    return [overlap.shown(level) for level in machine.levels[1:]]
+    return overlap.SHOWN * less.sum(axis=0)
 
 
 def nothing(sized: SizedRows) -> Demand:
@@ -134,6 +126,13 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
     whole = site == 0 and len(set(last)) == 1
     demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
     demand[APART] += sized.walks(axes, site, last[0] if whole else None)
+    return demand
+
+
+def writing(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int) -> Demand:
+    """Filling a buffer over ``axes`` inside the first ``site`` loops."""
+    demand = reading(sized, axes, last, site)
+    demand[TRANSFERS:] *= np.array([level.written for level in sized.on.machine.levels[1:]])[:, None, None]
     return demand
 
 

@@ -11,25 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, gcd, prod
 from typing import assert_never
 
 from ilang_eq.extract.machine import Level
-from ilang_eq.extract.trips import Loop, Node, unrolled
+from ilang_eq.extract.trips import Loop, Node, is_phase
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
 
 LINE = 64
 """Bytes in a cache line."""
-FITS = 0.75
-"""Share of a level up to which a working set stays; beyond, the rest of the level is lost to passers-by."""
-OVERFLOWS = 1.1
-"""Share of a level from which nothing of a working set stays until it comes round again."""
-WRITTEN = 1.25
-"""Cost of a byte written, against one read: it is fetched and written back, partly at once."""
+FITS = 1.0
+"""Share of a level up to which a working set stays."""
+OVERFLOWS = 1.4
+"""Share of a level from which nothing of a working set stays until it comes round again: following a random cycle of
+lines takes as long in 2.0 MiB as in 0.5 on a core of Emerald Rapids with a second level of 2 MiB, and in 3 MiB as long
+as in 6 (papers_notes/ecm.md)."""
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
-START = 128
+START = 256
 """Bytes at the start of a run of consecutive lines that come unforeseen."""
+STREAMS = 32
+"""Runs that prefetchers follow side by side: as many pages as the one beside the second-level cache keeps an eye on."""
 FOLLOWED = 2048
 """The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
 (Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of
@@ -44,17 +47,45 @@ Extents = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Weighted ``bytes`` between two levels, ``apart`` of them in lines that no prefetcher sees coming."""
+    """Weighted bytes between two levels.
+
+    Args:
+        bytes: those that prefetchers bring in time.
+        apart: in lines that no prefetcher sees coming.
+        waited: of accumulators, which the next addition waits for.
+    """
 
     bytes: float = 0.0
     apart: float = 0.0
+    waited: float = 0.0
 
     def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(self.bytes + other.bytes, self.apart + other.apart)
+        return Traffic(self.bytes + other.bytes, self.apart + other.apart, self.waited + other.waited)
 
     def times(self, factor: float) -> Traffic:
         """So much, ``factor`` times."""
-        return Traffic(self.bytes * factor, self.apart * factor)
+        return Traffic(self.bytes * factor, self.apart * factor, self.waited * factor)
+
+    @property
+    def all(self) -> float:
+        """Everything."""
+        return self.bytes + self.apart + self.waited
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In what order part of a buffer is gone through: ``stretch`` bytes one after another, then ``jump`` bytes away.
+
+    There is no jump as long as all can be followed: a few runs side by side, each in order.
+    """
+
+    stretch: float
+    jump: int = 0
+
+    @property
+    def missed(self) -> float:
+        """The share of it that comes unforeseen."""
+        return min(1.0, self.jump / FOLLOWED) * min(1.0, START / self.stretch) if self.jump else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +93,7 @@ class Span:
     """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
 
     ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
-    and read before anything can be added to it.
+    and read before anything can be added to it. ``pace`` is how the loops go through it.
     """
 
     runs: float
@@ -70,15 +101,15 @@ class Span:
     stride: int
     written: bool
     bytes: float
+    pace: Pace
     accumulated: bool = False
 
-    @property
-    def traffic(self) -> Traffic:
-        """What fetching it moves."""
-        moved = self.bytes * (WRITTEN if self.written else 1.0)
-        missed = min(1.0, self.stride / FOLLOWED) * min(1.0, START / self.run) if self.runs > 1 else 0.0
-        unforeseen = moved * missed
-        return Traffic(moved, moved * WAITED if self.accumulated else unforeseen)
+    def traffic(self, written: float) -> Traffic:
+        """What fetching it moves, if a byte that is written counts as so many."""
+        if self.accumulated:
+            return Traffic(waited=self.bytes)
+        moved = self.bytes * (written if self.written else 1.0)
+        return Traffic(moved * (1.0 - self.pace.missed), moved * self.pace.missed)
 
     @property
     def pages(self) -> float:
@@ -103,9 +134,10 @@ ByBuffer = dict[str, Traffic]
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A level that keeps lines."""
+    """A level that keeps lines, each fetched from ``source``."""
 
     level: Level
+    source: Level
 
     def full(self, span: Span, others: float) -> float:
         """The share of it that is taken for ``span``, with ``others`` amounts of other buffers.
@@ -120,7 +152,7 @@ class Cache:
 
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
-        return span.traffic
+        return span.traffic(self.source.written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +174,7 @@ class TranslationBuffer:
         return Traffic(span.pages if span.runs > 1 and 2 * span.run <= span.stride else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Region:
     """A loop, with what one run of it touches.
 
@@ -162,35 +194,63 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
-        return sum(self._fetched(into).values(), Traffic())
+        return sum(self.phases(into), Traffic())
 
-    def _fetched(self, into: Cache | TranslationBuffer) -> ByBuffer:
-        amounts = {buffer: into.amount(span) for buffer, span in self.iteration.items()}
-        total = sum(amounts.values())
+    def phases(self, into: Cache | TranslationBuffer) -> list[Traffic]:
+        """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
+        return [sum(found.values(), Traffic()) for found in self._fetched(into)]
+
+    def _fetched(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
+        found: list[ByBuffer] = [{} for _ in range(self.count)]
         once = {buffer: into.fetch(span) for buffer, span in self.whole.items()}
-        lost: dict[str, float] = {}
-        for buffer in self.whole:
-            span = self.iteration.get(buffer)
-            full = into.full(span, total - amounts[buffer]) if span else 0.0
-            lost[buffer] = min(1.0, max(0.0, (full - FITS) / (OVERFLOWS - FITS)))
-        if not any(lost.values()):
-            return once
-        rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
-        anew = _summed([*(loop._fetched(into) for loop in self.loops), rest])
-        found: ByBuffer = {}
+        lost = self._lost(into)
+        anew: list[ByBuffer] = []
+        if lost:
+            rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
+            anew = [*(phase for loop in self.loops for phase in loop._fetched(into)), rest]
         for buffer, least in once.items():
-            again = anew.get(buffer, Traffic()).times(self.trips)
-            gone = lost[buffer] if again.bytes >= least.bytes else 0.0
-            found[buffer] = again.times(gone) + least.times(1.0 - gone) if gone else least
+            users = self.users[buffer]
+            again = (
+                [(n, anew[n][buffer].times(self.trips)) for n in users if buffer in anew[n]] if buffer in lost else []
+            )
+            gone = lost[buffer] if again and sum(traffic.all for _, traffic in again) >= least.all else 0.0
+            if gone < 1.0:
+                found[users[0]][buffer] = least.times(1.0 - gone)
+            if gone:
+                for n, traffic in again:
+                    found[n][buffer] = found[n].get(buffer, Traffic()) + traffic.times(gone)
         return found
 
+    def _lost(self, into: Cache | TranslationBuffer) -> dict[str, float]:
+        """The share of a buffer that is gone from the cache when the next iteration comes; nothing if none is."""
+        amounts = {buffer: into.amount(span) for buffer, span in self.iteration.items()}
+        total = sum(amounts.values())
+        lost: dict[str, float] = {}
+        for buffer, span in self.iteration.items():
+            full = into.full(span, total - amounts[buffer])
+            if full > FITS and buffer in self.whole:
+                lost[buffer] = min(1.0, (full - FITS) / (OVERFLOWS - FITS))
+        return lost
 
-def _summed(parts: Iterable[ByBuffer]) -> ByBuffer:
-    found: ByBuffer = {}
-    for part in parts:
-        for buffer, traffic in part.items():
-            found[buffer] = found.get(buffer, Traffic()) + traffic
-    return found
+    @cached_property
+    def count(self) -> int:
+        """Phases."""
+        return 1 + sum(loop.count for loop in self.loops)
+
+    @cached_property
+    def users(self) -> Mapping[str, list[int]]:
+        """The phases that touch each buffer."""
+        found: dict[str, list[int]] = {}
+        before = 0
+        for loop in self.loops:
+            for buffer, phases in loop.users.items():
+                found.setdefault(buffer, []).extend(before + n for n in phases)
+            before += loop.count
+        for buffer in self.rest:
+            found.setdefault(buffer, []).append(before)
+        for buffer in self.whole:
+            found.setdefault(buffer, [before])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +269,18 @@ class _Touch:
             return self
         pairs = zip(moves, self.counts, strict=True)
         counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
-        return _touch(self.place, self.dims, counts, self.span.written, self.span.accumulated)
+        return _touch(self.place, self.dims, counts, self.span.written, self.span.accumulated, self.span)
 
 
 def _touch(
-    place: Load, dims: tuple[int, ...], counts: tuple[float, ...], written: bool, accumulated: bool = False
+    place: Load,
+    dims: tuple[int, ...],
+    counts: tuple[float, ...],
+    written: bool,
+    accumulated: bool = False,
+    before: Span | None = None,
 ) -> _Touch:
-    """Merge dimensions that are filled into the ones outside them."""
+    """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
     # what a divisor divides steps by multiples of it
     left = [min(float(dim), count) for count, dim in zip(counts, dims, strict=True)]
     run, size = 1.0, 1
@@ -227,7 +292,17 @@ def _touch(
         size *= dims[len(left)]
     runs, run = prod(left), run * _SIZE
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
-    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines, accumulated))
+    pace = _pace(runs, run, size * _SIZE, before)
+    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines, pace, accumulated))
+
+
+def _pace(runs: float, run: float, stride: int, before: Span | None) -> Pace:
+    """How a loop goes through ``runs`` runs, if its iterations go through what was ``before``."""
+    if before is not None and before.pace.jump:
+        return before.pace
+    if before is None or runs <= STREAMS:
+        return Pace(run)
+    return Pace(before.run, stride)
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
@@ -261,7 +336,7 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, li
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
     whole = _spans(through)
-    if any(isinstance(node, Loop) and unrolled(node) is None for node in loop.body):
+    if not is_phase(loop):
         loops = tuple(region for region, _ in inner)
         return Region(loop.trips, whole, _spans(touched), loops, _spans(own)), through
     # what a loop of unrolled nests accumulates into stays in registers

@@ -15,8 +15,18 @@ from itertools import pairwise
 from math import ceil, prod
 
 from ilang_eq.extract import overlap
-from ilang_eq.extract.footprint import LINE, Cache, Extents, Region, Traffic, TranslationBuffer, bytes_of, regions
-from ilang_eq.extract.issue import issue_time
+from ilang_eq.extract.footprint import (
+    LINE,
+    WAITED,
+    Cache,
+    Extents,
+    Region,
+    Traffic,
+    TranslationBuffer,
+    bytes_of,
+    regions,
+)
+from ilang_eq.extract.issue import issue_time, issue_times
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Kernel, Program
@@ -25,9 +35,10 @@ TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
-TRANSLATIONS = ((64, 2.0), (1536, 20.0))
-"""The page addresses that the two levels of a core's translation buffer hold, on x86-64 and Arm cores of the last ten
-years, and the nanoseconds it takes to find one more: in the second level, and in a virtual machine's page tables."""
+TRANSLATIONS = ((96, 0.2), (2048, 7.0))
+"""The page addresses that the two levels of a core's translation buffer hold, and the nanoseconds it takes to find one
+more: in the second level, and in a virtual machine's page tables. Measured on Emerald Rapids, by reading a float from
+each of so many pages again and again; what an out-of-order core hides is not in it."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -53,27 +64,34 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Issuing instructions, or moving data out of a level; ``shown`` is the share that a longer part does not hide."""
+    """Issuing instructions, or moving data out of a level."""
 
     name: str
     seconds: float
-    shown: float
+
+
+_Phase = tuple[_Part, ...]
+"""What overlaps, but for a share."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NestCost:
-    """Seconds of one outermost statement; ``parts`` overlap but for a share, stalls and overhead do not."""
+    """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
 
-    parts: tuple[_Part, ...]
+    phases: tuple[_Phase, ...]
     stall: float
     overhead: float
 
     @property
     def seconds(self) -> float:
-        """The slowest part, and what does not overlap with it."""
-        longest = max(self.parts, key=lambda part: part.seconds)
-        hidden = longest.seconds * (1 - longest.shown)
-        return sum(part.seconds * part.shown for part in self.parts) + hidden + self.stall + self.overhead
+        """All together."""
+        return sum(map(_seconds, self.phases)) + self.stall + self.overhead
+
+
+def _seconds(phase: _Phase) -> float:
+    """The slowest part, and what does not overlap with it."""
+    seconds = [part.seconds for part in phase]
+    return overlap.SHOWN * sum(seconds) + (1 - overlap.SHOWN) * max(seconds)
 
 
 def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
@@ -102,7 +120,7 @@ def _kernel(
             costs.append(_nest(node, next(places), machine, threads, whole, padded))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost((_computing(issue_time(loose, machine, padded)),), 0.0, 0.0))
+        costs.append(_NestCost(((_computing(issue_time(loose, machine, padded)),),), 0.0, 0.0))
     return costs
 
 
@@ -114,19 +132,28 @@ def _nest(
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    parts = [_computing((issue_time((loop,), machine, padded) + found) * share)]
+    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, padded), found)]
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
-        fetched = Traffic() if whole <= inner.bytes else region.fetched(Cache(inner))
-        parts.append(_Part(outer.name, _transfer(fetched.bytes, share, outer) * _NS, overlap.shown(outer)))
-        stall += fetched.apart / LINE * outer.latency / IN_FLIGHT * share * _NS
+        if whole <= inner.bytes:
+            continue
+        for phase, moved in zip(phases, region.phases(Cache(inner, outer)), strict=False):
+            phase.append(_Part(outer.name, _transfer(moved.bytes, share, outer) * _NS))
+            stall += _stall(moved, share, outer) * _NS
     for entries, cost in TRANSLATIONS:
-        stall += region.fetched(TranslationBuffer(entries)).bytes * cost * share * _NS
-    return _NestCost(tuple(parts), stall, machine.fork_join_us * _US if used > 1 else 0.0)
+        stall += region.fetched(TranslationBuffer(entries)).all * cost * share * _NS
+    overhead = machine.fork_join_us * _US if used > 1 else 0.0
+    return _NestCost(tuple(map(tuple, phases)), stall, overhead)
+
+
+def _stall(moved: Traffic, share: float, level: Level) -> float:
+    """Nanoseconds that nothing hides: lines that come unforeseen, as many at a time as a core waits for, and tiles."""
+    line = max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
+    return (moved.apart * overlap.exposed(level) * line / LINE + moved.waited * WAITED / level.bandwidth) * share
 
 
 def _computing(nanoseconds: float) -> _Part:
-    return _Part("issue", nanoseconds * _NS, overlap.COMPUTING)
+    return _Part("issue", nanoseconds * _NS)
 
 
 def _tasks(loop: Loop) -> tuple[Loop, ...]:
@@ -156,6 +183,7 @@ def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[s
     overhead = launch
     for nest in nests:
         overhead += nest.overhead
-        for part, seconds in (*((p.name, p.seconds) for p in nest.parts), ("stall", nest.stall)):
+        parts = ((part.name, part.seconds) for phase in nest.phases for part in phase)
+        for part, seconds in (*parts, ("stall", nest.stall)):
             total[part] = total.get(part, 0.0) + seconds
     return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

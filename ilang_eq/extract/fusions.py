@@ -86,11 +86,9 @@ class Scope:
 
     Args:
         fusions: the most fusions of each variant.
-        alternatives: other ways to compute a class than the component's own?
     """
 
     fusions: int = 12
-    alternatives: bool = True
 
 
 @dataclass(frozen=True)
@@ -145,8 +143,7 @@ class Fusions:
             c: tuple(Variant(c, n) for n, node in enumerate(eclass.nodes) if isinstance(node, Apply | Reduce))
             for c, eclass in self.space.classes.items()
         }
-        left = {c: tuple(v for v in variants if v not in self.dropped) for c, variants in found.items()}
-        return left if self.scope.alternatives else {c: variants[:1] for c, variants in left.items()}
+        return {c: tuple(v for v in variants if v not in self.dropped) for c, variants in found.items()}
 
     @cached_property
     def _operands(self) -> dict[Variant, tuple[Operand, ...]]:

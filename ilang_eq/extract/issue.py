@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ilang_eq.extract.leaves import leaf_time
+from ilang_eq.extract.leaves import accumulators, leaf_time
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
-from ilang_eq.extract.trips import Loop, Node, leaves, unrolled
+from ilang_eq.extract.trips import Loop, Node, is_phase, leaves, unrolled
 
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
@@ -30,17 +30,42 @@ def issue_time(nodes: Sequence[Node], machine: Machine, padded: frozenset[str] =
     return _block(nodes, Stack(), machine, padded)
 
 
+def issue_times(loop: Loop, machine: Machine, padded: frozenset[str] = frozenset()) -> list[float]:
+    """The same for ``loop``, phase by phase; after the phases of each loop comes what its body does between them."""
+    return _phases(loop, Stack(), machine, padded)
+
+
+def _phases(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str]) -> list[float]:
+    if is_phase(loop):
+        return [_loop(loop, stack, machine, padded)]
+    inside = stack.enter(loop)
+    found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, padded)]
+    own = [node for node in loop.body if not isinstance(node, Loop)]
+    steps = stack.iterations * (loop.trips * LOOP_SLOTS / machine.issue_width + ENTRY_CYCLES) / machine.clock_ghz
+    return [*found, steps + _block(own, inside, machine, padded)]
+
+
 def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, padded: frozenset[str]) -> float:
     own = [node for node in nodes if not isinstance(node, Loop)]
-    inside = sum(_loop(node, stack, machine, padded) for node in nodes if isinstance(node, Loop))
+    loops = [node for node in nodes if isinstance(node, Loop)]
+    held = [_held(loop, stack, machine) for loop in loops]
+    besides = (sum(held) - count for count in held)
+    inside = sum(_loop(loop, stack, machine, padded, n) for loop, n in zip(loops, besides, strict=True))
     return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, padded) if own else 0.0)
 
 
-def _loop(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str]) -> float:
+def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
+    """The vectors that ``loop`` holds from one iteration around it to the next, if it is unrolled."""
+    nest = unrolled(loop)
+    return 0.0 if nest is None else accumulators(nest[1], stack.enter(*nest[0]), machine)
+
+
+def _loop(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str], beside: float = 0.0) -> float:
+    """One loop, next to others that hold ``beside`` vectors."""
     nest = unrolled(loop)
     if nest is not None:
         loops, body = nest
-        return leaf_time(body, stack.enter(*loops), machine, padded)
+        return leaf_time(body, replace(stack.enter(*loops), beside=beside), machine, padded)
     steps = stack.iterations * loop.trips * LOOP_SLOTS / machine.issue_width
     inner = stack.enter(loop)
     body = leaves(loop.body)

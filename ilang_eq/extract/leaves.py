@@ -141,6 +141,15 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, padded: fr
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
 
 
+def accumulators(statements: Statements, stack: Stack, machine: Machine) -> float:
+    """The vectors in which a unit holds what the loop around it comes back to."""
+    lanes = _lanes(statements, stack, machine)
+    masks = [stack.mask(s.target) for s in statements if isinstance(s, Accumulate)]
+    widths = [lanes if mask & stack.innermost else 1 for mask in masks]
+    held = [stack.copies(mask) / width for mask, width in zip(masks, widths, strict=True)]
+    return sum(count for mask, count in zip(masks, held, strict=True) if _stays_in_registers(mask, stack))
+
+
 def _folds(statements: Statements, stack: Stack) -> bool:
     """Does the innermost loop do nothing but reduce?"""
     return all(
@@ -235,10 +244,15 @@ def _evaluate(value: Scalar, tally: _Tally) -> _Term:
             if op in ("add", "sub"):
                 _add(mask, times, terms, tally)
             else:
-                tally.operate(_rate(op, arguments), mask, times)
+                tally.operate("mul" if _inverted(op, terms, tally) else _rate(op, arguments), mask, times)
             return _Term(mask, op == "mul")
         case other:
             assert_never(other)
+
+
+def _inverted(op: str, terms: Sequence[_Term], tally: _Tally) -> bool:
+    """Is it a division by what the innermost loop does not move? Compiled code multiplies by the inverse."""
+    return op == "div" and len(terms) == 2 and bool(terms[0].mask) and not terms[1].mask & tally.stack.innermost
 
 
 def _rate(op: str, arguments: Sequence[Scalar]) -> RateName:
@@ -259,7 +273,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         if place.indices:
             mask = tally.terms[place].mask
             tally.move(place, mask, tally.stack.executions(mask))
-            tally.rows += tally.stack.copies(mask & ~tally.stack.innermost)
+            tally.rows += tally.stack.copies(tally.stack.rows(place))
     return tally.terms[place]
 
 
@@ -315,7 +329,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
         tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     beside = max(SCRATCH, tally.vectors_beside(target))
-    spilled = max(0.0, registers - (machine.vector_registers - beside))
+    held = registers + stack.beside
+    spilled = max(0.0, held - (machine.vector_registers - beside)) * registers / held
     tally.slots += SPILL_SLOTS * spilled * stack.entered
     chains = registers
     if folds:

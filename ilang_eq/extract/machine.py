@@ -58,6 +58,7 @@ class Level:
         bandwidth: GB/s out of it to one thread.
         bandwidth_all: GB/s out of it to all threads together.
         latency: nanoseconds from load to use.
+        written: what a byte written into it costs, against one read: it is fetched first, and written back later.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Level:
     bandwidth: float
     bandwidth_all: float
     latency: float
+    written: float = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,8 @@ def available_cores() -> int:
 def _family(architecture: str, flags: frozenset[str]) -> str:
     if architecture in ("aarch64", "arm64"):
         return "generic_arm64"
-    if {"avx512f", "avx512dq", "avx512vl"} <= flags:
-        return "x86_64_avx512"
+    if flags >= {"avx512f", "avx512dq", "avx512vl"}:
+        return "x86_64_sapphire_rapids" if "avx512_fp16" in flags else "x86_64_avx512"
     return "generic_x86_64"
 
 
@@ -234,6 +236,7 @@ def _parse(text: str, source: str) -> Machine:
 _FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Machine)}
 _RATES = {field.name: str(field.type) for field in dataclasses.fields(Rates)}
 _LEVEL = {field.name: str(field.type) for field in dataclasses.fields(Level)}
+_OPTIONAL = {field.name for field in dataclasses.fields(Level) if field.default is not dataclasses.MISSING}
 
 
 def _faults(data: Mapping[str, object]) -> Iterator[str]:
@@ -253,7 +256,7 @@ def _faults(data: Mapping[str, object]) -> Iterator[str]:
 
 
 def _field_faults(table: Mapping[str, object], fields: Mapping[str, str], prefix: str) -> Iterator[str]:
-    yield from (f"{prefix}{name} is missing" for name in fields if name not in table)
+    yield from (f"{prefix}{name} is missing" for name in fields if name not in table and name not in _OPTIONAL)
     for name, value in table.items():
         if name not in fields:
             yield f"{prefix}{name} is unknown"

@@ -1,24 +1,22 @@
 """How much of the shorter parts of some work shows beside the longest: computing, and each level's transfers.
 
 The ECM model (arXiv 1509.03118) has no transfers between levels overlap with one another; out-of-order cores and
-prefetchers hide most of them. The shares are fitted by hand to 46 schedules of three products (4×64 to 32×64 tiles)
-and to six of attention, on a Cascade Lake core (papers_notes/ecm.md).
+prefetchers hide most of them. The share is fitted by hand to some 300 schedules of a product, attention with and
+without a soft-cap, softmax, a log-sum-exp and a Gaussian sum, on a core of Emerald Rapids (papers_notes/ecm.md).
 """
 
 from __future__ import annotations
 
-from math import isinf
-
 from ilang_eq.extract.machine import Level
 
-COMPUTING = 0.3
-PRIVATE = 0.1
-SHARED = 0.25
-MEMORY = 0.3
+SHOWN = 0.3
+"""The share of what is shorter that shows beside something longer."""
+
+EXPOSED = 0.1
+"""The share of unforeseen transfers into the first level that shows: an out-of-order core hides a wait of 15 cycles,
+but not one of 80 or 300."""
 
 
-def shown(level: Level) -> float:
-    """The share of transfers out of ``level`` that shows beside something longer."""
-    if isinf(level.bytes):
-        return MEMORY
-    return SHARED if level.shared else PRIVATE
+def exposed(level: Level) -> float:
+    """The share of unforeseen transfers out of ``level`` that shows."""
+    return 1.0 if level.shared else EXPOSED

@@ -20,6 +20,7 @@ import numpy as np
 from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
+from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
 from ilang_eq.extract.models import Models
@@ -73,7 +74,8 @@ def propose(
     judge = Judge.of(space, sizes, models.judge)
 
     def searched(breadth: Breadth) -> list[Candidate]:
-        structure = without_absurd(Structure(space, breadth.scope), sizes, models.machine)
+        ways = space if breadth.alternatives else shortest(space, sizes, models.machine)
+        structure = without_absurd(Structure(ways, breadth.scope), sizes, models.machine)
         starts = _starts(structure, sizes, seed)
         knobs = _knobs(sizes, starts)
         model = build(structure, Processor(models.machine, models.threads), knobs, breadth)
@@ -133,8 +135,9 @@ _ALIKE_IN: tuple[Callable[[State], Callable[[State], bool]], ...] = (
     lambda chosen: lambda state: state.fusion == chosen.fusion,
     lambda chosen: lambda state: state.nest == chosen.nest,
     lambda chosen: lambda state: state.nest[:1] == chosen.nest[:1],
+    lambda chosen: lambda state: state.order[-1:] == chosen.order[-1:],
 )
-"""What a departure may not share with a chosen state: its fusion, its nest, its outermost loop."""
+"""What a departure may not share with a chosen state: its fusion, its nest, its outermost or its innermost loop."""
 
 
 def _forbidding(variable: int, domain: Domain, alike: Callable[[State], bool]) -> Table:

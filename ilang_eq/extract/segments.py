@@ -19,8 +19,9 @@ from ilang_eq.rewrites.space import ClassId, Space
 Propose = Callable[[Space, Mapping[tuple[int, int], int]], list[Candidate]]
 """The search of one piece: its space, and the extents of its axes."""
 
-LIMITS = (14, 9, 6)
-"""Expressions of the component that a piece may have; the next where it turns out too wide for elimination."""
+LIMITS = (10, 6, 4)
+"""Expressions of the component that a piece may have, without pointwise ones that one other reads; the next where it
+turns out too wide for elimination."""
 
 
 def propose_in_segments(
@@ -30,7 +31,7 @@ def propose_in_segments(
     propose: Propose,
     limits: tuple[int, ...] = LIMITS,
 ) -> list[Candidate]:
-    """The best schedules of ``space`` in pieces of at most ``limits[0]`` expressions, cheapest first.
+    """The best schedules of ``space`` in pieces of at most ``limits[0]`` decisive expressions, cheapest first.
 
     The first takes the best of every piece; each of the others the next best of one. Empty if a piece has none, or
     is too wide at every limit.

@@ -17,29 +17,31 @@ class Stack:
     """Loops from the outside in.
 
     Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest; ``reached[n]`` is how often loop n's
-    body is reached in all, with ``reached[0]`` = 1 outside them all.
+    body is reached in all, with ``reached[0]`` = 1 outside them all. Units beside this one, in the body of the same
+    loop, hold their accumulators in ``beside`` vectors.
     """
 
     loops: tuple[Loop, ...] = ()
     unrolled: int = 0
     reached: tuple[float, ...] = (1.0,)
+    beside: float = 0.0
 
     def enter(self, *loops: Loop) -> Stack:
         """``loops`` inside these, as the new unit."""
         reached = list(self.reached)
         for loop in loops:
             reached.append(reached[-1] * loop.trips)
-        return Stack((*self.loops, *loops), len(self.loops), tuple(reached))
+        return Stack((*self.loops, *loops), len(self.loops), tuple(reached), self.beside)
 
     def innermost_runs(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop."""
         *outer, last = self.loops
-        return Stack(tuple(outer), len(outer), self.reached[:-1]).enter(replace(last, trips=trips))
+        return Stack(tuple(outer), len(outer), self.reached[:-1], self.beside).enter(replace(last, trips=trips))
 
     def padded(self) -> Stack:
         """The same with every loop of the unit at its full width."""
         unit = (replace(loop, trips=loop.trips if loop.width is None else loop.width) for loop in self.unit)
-        return Stack(self.loops[: self.unrolled], 0, self.reached[: self.unrolled + 1]).enter(*unit)
+        return Stack(self.loops[: self.unrolled], 0, self.reached[: self.unrolled + 1], self.beside).enter(*unit)
 
     @property
     def unit(self) -> tuple[Loop, ...]:
@@ -69,6 +71,11 @@ class Stack:
     def mask(self, place: Load) -> Mask:
         """The loops that ``place`` moves with."""
         variables = {v for index in place.indices for v in index.variables}
+        return sum(1 << n for n, loop in enumerate(self.loops) if loop.variable in variables)
+
+    def rows(self, place: Load) -> Mask:
+        """The loops that move ``place`` from row to row: along the last dimension one pointer reaches everything."""
+        variables = {v for index in place.indices[:-1] for v in index.variables}
         return sum(1 << n for n, loop in enumerate(self.loops) if loop.variable in variables)
 
     def executions(self, mask: Mask) -> float:

@@ -62,6 +62,11 @@ def unrolled(loop: Loop) -> tuple[tuple[Loop, ...], Leaves] | None:
     return tuple(loops), body
 
 
+def is_phase(loop: Loop) -> bool:
+    """Whether ``loop`` does one thing all along: no loop in its body runs longer than an unrolled nest."""
+    return all(not isinstance(node, Loop) or unrolled(node) is not None for node in loop.body)
+
+
 def lanes_of(width: int) -> int:
     """The widest vector, of at most 16 elements, that divides ``width``."""
     return next(n for n in (16, 8, 4, 2, 1) if width % n == 0)

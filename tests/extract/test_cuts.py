@@ -15,7 +15,7 @@ ATTENTION = SCORES >> SOFTMAX >> i("ij*jk~ikj") >> i("+ikj~ik")
 
 def test_blocks_are_cut_between_and_equal_blocks_are_equal() -> None:
     space, _ = explore(wire(ATTENTION >> ATTENTION >> ATTENTION), default)
-    pieces = split(space, [64 if dim else 1024 for _, dim in space.extents], 14)
+    pieces = split(space, [64 if dim else 1024 for _, dim in space.extents], 8)
     assert len(pieces) == 3
     assert pieces[1].space == pieces[2].space
     assert [piece.result is None for piece in pieces] == [False, False, True]

@@ -4,14 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ilang_eq.extract.footprint import FOLLOWED, LINE, WRITTEN, Cache, Region, Span, TranslationBuffer, regions
+from ilang_eq.extract.footprint import (
+    FOLLOWED,
+    LINE,
+    STREAMS,
+    Cache,
+    Pace,
+    Region,
+    Span,
+    TranslationBuffer,
+    regions,
+)
+from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import load
-from ilang_eq.extract.trips import evaluate
+from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
-LEVEL = load("x86_64_avx512").levels[0]
+LEVEL, SOURCE, *_ = load("x86_64_avx512").levels
+CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
 """Three passes over each row: its maximum, the differences from it, their sum."""
 
@@ -29,8 +41,8 @@ def nest(component: Component, *shape: int) -> Region:
 def test_a_whole_nest_touches_everything_once(order: str, blocks: tuple[int, int]) -> None:
     rows, columns = blocks[0] * 4, blocks[1] * 16
     region = nest(i(f"^ij~ij|i:4,j:16|{order}"), rows, columns)
-    moved = sum(span.traffic.bytes for span in region.whole.values())
-    assert moved == pytest.approx(4 * rows * columns * (1 + WRITTEN))
+    moved = sum(span.traffic(SOURCE.written).all for span in region.whole.values())
+    assert moved == pytest.approx(4 * rows * columns * (1 + SOURCE.written))
 
 
 def test_an_iteration_of_a_tile_loop_touches_a_tile() -> None:
@@ -48,7 +60,7 @@ def test_a_column_takes_a_line_for_every_element() -> None:
 
 @given(st.integers(2, 64), st.integers(1, 512), st.integers(1, 512))
 def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, run: int, stride: int) -> None:
-    span = Span(float(runs), float(run), stride * LINE, False, float(runs * -(-run // LINE) * LINE))
+    span = Span(float(runs), float(run), stride * LINE, False, float(runs * -(-run // LINE) * LINE), Pace(run))
     starts = range(0, LEVEL.way_bytes * stride * LINE, stride * LINE)
     lines = {(start + offset) % LEVEL.way_bytes // LINE for start in starts[:128] for offset in range(0, run, LINE)}
     assert span.occupies(LEVEL) == pytest.approx(span.bytes * (LEVEL.way_bytes / LINE) / len(lines))
@@ -57,23 +69,51 @@ def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, ru
 def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
     """Two passes read the row; its differences, which keep their place, are written by one and read by another."""
     rows, row, long_row = 8, int(LEVEL.bytes) // 4, int(LEVEL.bytes) * 4
-    output = 4 * rows * WRITTEN
-    once = nest(PASSES, rows, row // 4).fetched(Cache(LEVEL)).bytes
-    assert once == pytest.approx(rows * row + WRITTEN * row + output)
-    anew = nest(PASSES, rows, long_row // 4).fetched(Cache(LEVEL)).bytes
-    assert anew == pytest.approx(rows * long_row * (2 + WRITTEN + 1), rel=1e-3)
+    output = 4 * rows * SOURCE.written
+    once = nest(PASSES, rows, row // 4).fetched(CACHE).all
+    assert once == pytest.approx(rows * row + SOURCE.written * row + output)
+    anew = nest(PASSES, rows, long_row // 4).fetched(CACHE).all
+    assert anew == pytest.approx(rows * long_row * (2 + SOURCE.written + 1), rel=1e-3)
 
 
 def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many() -> None:
     rows, columns = 512, 4096
     region = nest(i("^ij~ij|j:16|jij'"), rows, columns)
-    once, anew = (region.fetched(TranslationBuffer(entries)).bytes for entries in (4 * rows, rows // 4))
+    once, anew = (region.fetched(TranslationBuffer(entries)).all for entries in (4 * rows, rows // 4))
     assert once == 0, "all of it is one run"
     assert anew == pytest.approx(2 * rows * columns / 16)
 
 
 def test_prefetchers_follow_short_strides() -> None:
-    """Runs of 256 bytes out of rows of 512 come foreseen but for an eighth, those out of rows of 4096 half."""
-    near, far = (Span(100, 256, stride, False, 25_600).traffic for stride in (FOLLOWED // 4, 2 * FOLLOWED))
-    assert near.bytes == far.bytes == 25_600
-    assert (near.apart, far.apart) == (3_200, 12_800)
+    """Stretches of 1024 bytes in every 1024 come foreseen but for an eighth, those in every 4096 three quarters."""
+    near, far = (Pace(1024, jump) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
+    assert (near.missed, far.missed) == (0.125, 0.25)
+
+
+@pytest.mark.parametrize(("rows", "foreseen"), [(STREAMS, True), (4 * STREAMS, False)])
+def test_a_strip_is_foreseen_while_its_rows_can_be_followed_side_by_side(rows: int, foreseen: bool) -> None:
+    """Columns of a wide matrix, a few at a time: each row is a stream, and its strips lie next to each other."""
+    region = nest(i("^ij~ij|j:16|jij'"), rows, 4096)
+    assert [span.pace.jump == 0 for span in region.whole.values()] == [foreseen, foreseen]
+
+
+def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
+    along, across = (nest(i(f"^ij~ij|j:16|{order}"), 512, 4096) for order in ("ijj'", "jij'"))
+    assert {span.pace for span in along.whole.values()} == {Pace(4.0 * 512 * 4096)}
+    assert {span.pace for span in across.whole.values()} == {Pace(64.0, 4 * 4096)}
+
+
+@given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))
+def test_the_first_phase_to_read_a_row_fetches_it(rows: int, columns: int) -> None:
+    region = nest(PASSES, rows, columns)
+    first, *_, last = region.phases(CACHE)
+    assert len(region.phases(CACHE)) == region.count
+    assert first.all >= 4 * rows * columns * 0.99
+    assert last.all <= 8 * rows, "the loop over rows writes a number a row"
+
+
+def test_phases_of_traffic_are_those_of_issue() -> None:
+    program = lower(wire(PASSES))
+    (kernel,) = program.kernels
+    (loop,) = (node for node in evaluate(kernel.body, {(0, 0): 8, (0, 1): 4096}) if isinstance(node, Loop))
+    assert len(issue_times(loop, load("x86_64_avx512"))) == nest(PASSES, 8, 4096).count

@@ -13,7 +13,7 @@ TEXT = (Path(machine.__file__).parent / "machines" / "generic_x86_64.toml").read
 
 
 def test_the_shipped_machines() -> None:
-    assert names() == ("generic_arm64", "generic_x86_64", "x86_64_avx512")
+    assert names() == ("generic_arm64", "generic_x86_64", "x86_64_avx512", "x86_64_sapphire_rapids")
     for name in names():
         described = load(name)
         assert described.name == name
@@ -30,6 +30,7 @@ def test_the_shipped_machines() -> None:
         ("arm64", None, "generic_arm64"),
         ("x86_64", "flags\t\t: fpu avx2 fma", "generic_x86_64"),
         ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl", "x86_64_avx512"),
+        ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl avx512_fp16", "x86_64_sapphire_rapids"),
         ("AMD64", None, "generic_x86_64"),
         ("riscv64", None, "generic_x86_64"),
     ],
@@ -74,6 +75,7 @@ def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
         ("bytes = inf", "bytes = 1e9", "must have bytes = inf"),
         ("bytes = 524288", "bytes = 16384", "must grow in bytes"),
         ("bandwidth_all = 40.0", "bandwidth_all = 1.0", r"levels\[3\].bandwidth_all is below"),
+        ("latency = 4.5", "latency = 4.5\nwritten = 0.0", r"levels\[1\].written is 0.0, expected a positive number"),
         ("cores = 8", "cores = ", "is not TOML"),
         ("[vector]", "vector = 1\n[other]", "vector is 1, expected a table of rates"),
         ("[[levels]]", "[[level]]", "levels is missing"),
