@@ -6,6 +6,9 @@ Every contestant has a process of its own, with the same weights and inputs; the
 order each round, and outputs are compared with eager's, relative to the largest value. Before that, ours is optimised
 in a process that finds no results and no kernels ("cold": search and compiler), then again in the one that is timed
 ("cached"). With a folder of a former run in ``--caches`` nothing is cold, and the figures of that run are repeated.
+
+A contestant that fails, dies or is not ready after ``--patience`` seconds is said to, and does not keep the others from
+their turns. ``--json`` is written after each model.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +34,7 @@ from benchmarks.arena import environment
 CONTESTANTS = ("eager", "compile", "ours")
 NAMES = ("gpt2", "bert", "llama", "vit", "mixer", "kernel regression")
 WARM_CALLS = 3
+COMMAND = (sys.executable, __file__)
 
 
 def contest(name: str, contestant: str, threads: int, small: bool) -> None:
@@ -79,36 +84,54 @@ class Process:
     """A contestant's process, started and ready; ``found`` is what it says of itself, or why it failed."""
 
     def __init__(self, name: str, contestant: str, options: argparse.Namespace, caches: Mapping[str, str]) -> None:
-        command = [sys.executable, __file__, name, "--contestant", contestant, "--threads", str(options.threads)]
+        command = [*COMMAND, name, "--contestant", contestant, "--threads", str(options.threads)]
+        # a file, because a pipe that nobody reads is full some day
+        self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [*command, *["--small"] * options.small],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._told,
             text=True,
             env={**environment(options.threads), **caches},
         )
+        self._patience = options.patience
         line = self._line()
         self.found: dict[str, Any] = json.loads(line) if line else {"failed": self._stop()}
 
-    def call(self) -> float:
-        """Milliseconds of one call."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self._line())
+    def call(self) -> float | None:
+        """Milliseconds of one call; None if it has failed, as ``found`` tells."""
+        if "failed" in self.found:
+            return None
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            return float(self._line())
+        except (ValueError, BrokenPipeError):
+            self.found = {"failed": self._stop()}
+            return None
 
     def end(self) -> None:
         """Let it go."""
-        self._process.communicate()
+        if "failed" not in self.found:
+            self._process.communicate()
 
     def _line(self) -> str:
+        """What it says next; nothing if it dies, or takes too long and is killed."""
         assert self._process.stdout is not None
-        return self._process.stdout.readline()
+        late = threading.Timer(self._patience, self._process.kill)
+        late.start()
+        line = self._process.stdout.readline()
+        late.cancel()
+        return line
 
     def _stop(self) -> str:
-        told = self._process.communicate()[1].strip().splitlines()
-        return told[-1] if told else "died"
+        self._process.kill()
+        self._process.wait()
+        self._told.seek(0)
+        told = self._told.read().strip().splitlines()
+        return told[-1] if told else f"died, or took more than {self._patience:.0f} s"
 
 
 def row(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -131,17 +154,18 @@ def row(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def raced(name: str, options: argparse.Namespace, caches: Mapping[str, str]) -> dict[str, Any]:
     """The contestants' figures, timed in turn."""
     processes = {contestant: Process(name, contestant, options, caches) for contestant in CONTESTANTS}
-    failed = [process.found["failed"] for process in processes.values() if "failed" in process.found]
     samples: dict[str, list[float]] = {contestant: [] for contestant in CONTESTANTS}
     order = random.Random(0)
-    for _ in range(0 if failed else options.rounds):
+    for _ in range(options.rounds):
         for contestant in order.sample(CONTESTANTS, len(CONTESTANTS)):
-            samples[contestant].append(processes[contestant].call())
+            ms = processes[contestant].call()
+            samples[contestant] += [] if ms is None else [ms]
     for process in processes.values():
         process.end()
-    if failed:
-        return {"failed": failed[0]}
-    return {c: {**processes[c].found, "ms": statistics.quantiles(samples[c], n=4)} for c in CONTESTANTS}
+    return {
+        c: p.found if "failed" in p.found else {**p.found, "ms": statistics.quantiles(samples[c], n=4)}
+        for c, p in processes.items()
+    }
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -163,6 +187,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             lines.append(f"| {found['model']} | {found.get('failed', 'not timed')} |")
             continue
         eager, inductor, ours = (found[c] for c in CONTESTANTS)
+        failed = [f"{c}: {found[c]['failed']}" for c in CONTESTANTS if "failed" in found[c]]
+        if failed:
+            lines.append(f"| {found['model']} | {'; '.join(failed)} |")
+            continue
         ratios.append(inductor["ms"][1] / ours["ms"][1])
         cells = [found["model"], *(_quartiles(c["ms"]) for c in (eager, inductor, ours)), f"{ratios[-1]:.2f}"]
         cells += [f"{ours['error']:.0e}", f"{ours['coverage']:.2%}", f"{ours['export_s']:.1f}"]
@@ -183,6 +211,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--patience", type=float, default=300, help="seconds that a contestant may take to be ready")
     parser.add_argument("--small", action="store_true", help="two layers of width 32, to see that all works")
     parser.add_argument("--caches", type=Path, help="a folder for results and kernels, kept; else one that is not")
     parser.add_argument("--cold", action="store_true", help="fill the caches, and time no calls")
@@ -192,11 +221,15 @@ def main() -> None:
     if options.contestant:
         contest(options.names[0], options.contestant, options.threads, options.small)
         return
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        rows = [row(name, options, options.caches or Path(folder)) for name in options.names or NAMES]
-    if options.json:
-        rows = _merged(options.json, rows)
-    print(table(rows))
+        for name in options.names or NAMES:
+            started = time.perf_counter()
+            rows.append(row(name, options, options.caches or Path(folder)))
+            print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+            if options.json:
+                _merged(options.json, rows)
+    print(table(_merged(options.json, rows) if options.json else rows))
 
 
 def _merged(path: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

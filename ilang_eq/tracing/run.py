@@ -100,8 +100,9 @@ class Runner:
     def folded(self, parameters: Mapping[str, torch.Tensor] | None = None) -> Values:
         """What depends on parameters and constants alone, by name; computed again if a parameter has changed."""
         values: Values = {**self.tensors, **(parameters or {})}
-        versions = Versions.of([values[name] for name in self._sources])
-        if self._folded is None or self._folded[0] != versions:
+        sources = [values[name] for name in self._sources]
+        if self._folded is None or not self._folded[0].still(sources):
+            versions = Versions.of(sources)
             for step in self._folding:
                 values[step.name] = step.run(values)
             made = {step.name: values[step.name] for step in self._folding if step.name in self._needed}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -136,6 +136,10 @@ class Versions:
         """The versions of ``tensors``."""
         return Versions(tuple((each.data_ptr(), each._version) for each in tensors), tuple(t.detach() for t in tensors))
 
+    def still(self, tensors: Iterable[torch.Tensor]) -> bool:
+        """Whether ``tensors`` are what they were; called often."""
+        return all(t.data_ptr() == at and t._version == n for t, (at, n) in zip(tensors, self.seen, strict=True))
+
 
 class RegionCall:
     """A region with its kernels, as a function of the values so far.
@@ -177,7 +181,7 @@ class RegionCall:
         tensors = [values[name] for name in self.varying]
         key = (tuple(values.get(SIZES, {}).values()), *[tuple(tensor.shape) for tensor in tensors])
         bound = self._known.get(key)
-        if bound is None or bound.versions != self._versions(values):
+        if bound is None or not bound.versions.still(values[name] for name in self.fixed):
             if len(self._known) >= _MOST_SHAPES:
                 self._known.clear()
             bound = self._known[key] = self._bind(values)
