@@ -2,7 +2,7 @@
 
 * Outermost parallel loops, as far as they are perfectly nested, become tasks.
 * A block whose constant nests are all decided by variables in scope gets two versions: one where every tile is
-  full, with constant trip counts, and one for the tail. There are never more than these two copies of a nest.
+  full, with constant trip counts, and one for the tail; a register tile's tail has code for each number of vectors.
 * A reduction around constant nests keeps its accumulators in registers (``registers.py``).
 * An innermost loop that calls functions which are faster on several vectors goes in strips of them (``stages.py``).
 * Any other innermost loop with independent iterations is left to the compiler's vectoriser.

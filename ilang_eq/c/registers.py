@@ -6,19 +6,22 @@ after  →  tile[6][32] ← out;  for k: (unrolled) tile[i'][j'] += ...;  out �
 The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the
 target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
 reduction is first cut into steps of ``STRIP`` lanes, which makes several independent accumulators.
+
+A tile of several vectors that is short has code for fewer of them, chosen when it runs: 200 columns in tiles of 64 take
+13 vectors and not 16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.lanes import lanes_of
-from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest
+from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest, Versions
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
 
 STRIP = 64
@@ -104,9 +107,27 @@ def register_tile(
     short = _short_loops(reduction, facts, masked)
     if short is None:
         return None
-    rows = tuple(loop for loop in short if not _stripped(loop, reduction))
-    main = _main(reduction, facts, frozenset(r.variable for r in rows), len(rows) < len(short), around)
-    return _with_tiles(reduction, before, rows, main)
+    initial = [None if a.reduced else _initialisation(a, before) for a in reduction.accumulators]
+
+    def within(limits: Mapping[str, int]) -> tuple[Node, ...]:
+        narrow = _narrowed(reduction, limits)
+        rows = tuple(_limited(loop, limits) for loop in short if not _stripped(loop, reduction))
+        main = _main(narrow, facts, frozenset(r.variable for r in rows), len(rows) < len(short), around)
+        return (_with_tiles(narrow, [found and found[1] for found in initial], rows, main),)
+
+    nodes = within({})
+    lane = _short_lane(reduction, short)
+    enough = None if lane is None else full_fact(lane)
+    if lane is not None and enough is not None:
+        for width in narrower(enough.limit):
+            nodes = (Versions((replace(enough, limit=width + 1),), nodes, within({lane.variable: width})),)
+    return Bound(nodes, frozenset(found[0] for found in initial if found is not None))
+
+
+def narrower(limit: int) -> range:
+    """Fewer lanes than ``limit`` that are worth code of their own, the most first."""
+    step = max(WIDTHS[0], -(-limit // 4 // WIDTHS[0]) * WIDTHS[0])
+    return range(limit - step, 0, -step)
 
 
 def strip_mined(loop: For) -> For:
@@ -268,27 +289,45 @@ def _items(reduction: _Reduction, partial: frozenset[str], reduced: bool) -> tup
 
 
 def _with_tiles(
-    reduction: _Reduction, before: Sequence[Statement], rows: tuple[For, ...], main: tuple[Node, ...]
-) -> Bound:
-    """``main`` between the loading and the storing of its tiles."""
+    reduction: _Reduction, initial: Sequence[Constant | None], rows: tuple[For, ...], main: tuple[Node, ...]
+) -> Registers:
+    """``main`` between the loading and the storing of its tiles; ``initial`` are values that need no loading."""
     partial = frozenset(row.variable for row in rows)
-    tiles, load, store, absorbed = [], [], [], set()
-    for a in reduction.accumulators:
+    tiles, load, store = [], [], []
+    for a, known in zip(reduction.accumulators, initial, strict=True):
         own = partial & {loop.variable for loop in a.own}
         target, op = a.statement.target, a.statement.op
         tiles.append(Tile(a.name, tuple(loop.limit or 0 for loop in a.indexed)))
-        initial: Scalar = target
         if a.reduced:
-            initial = _identity(op)
+            known = _identity(op)
             store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))
         else:
             store.append(VectorNest(a.own, a.lanes, (Assign(target, a.place),), own))
-            found = _initialisation(a, before)
-            if found is not None:
-                position, initial = found
-                absorbed.add(position)
-        load.append(VectorNest(a.indexed, a.lanes, (Assign(a.place, initial),), own))
-    return Bound((Registers(tuple(tiles), rows, (*load, *main, *store)),), frozenset(absorbed))
+        load.append(VectorNest(a.indexed, a.lanes, (Assign(a.place, known or target),), own))
+    return Registers(tuple(tiles), rows, (*load, *main, *store))
+
+
+def _short_lane(reduction: _Reduction, short: Sequence[For]) -> For | None:
+    """The one loop over lanes of all nests, if it may be short; None if it is worth no code of its own."""
+    lanes = {nest.loops[-1].variable for nest in reduction.nests if nest.lanes == WIDTHS[0]}
+    found = [loop for loop in short if loop.variable in lanes and not _stripped(loop, reduction)]
+    alone = len(lanes) == 1 and all(nest.lanes == WIDTHS[0] for nest in reduction.nests)
+    return found[0] if alone and found else None
+
+
+def _narrowed(reduction: _Reduction, limits: Mapping[str, int]) -> _Reduction:
+    """``reduction`` with other limits of loops in its nests, by their variables."""
+
+    def loops(old: tuple[For, ...]) -> tuple[For, ...]:
+        return tuple(_limited(loop, limits) for loop in old)
+
+    items = (replace(item, loops=loops(item.loops)) if isinstance(item, _Nest) else item for item in reduction.items)
+    held = (replace(a, own=loops(a.own), lane=_limited(a.lane, limits)) for a in reduction.accumulators)
+    return replace(reduction, items=tuple(items), accumulators=tuple(held))
+
+
+def _limited(loop: For, limits: Mapping[str, int]) -> For:
+    return replace(loop, limit=limits[loop.variable]) if loop.variable in limits else loop
 
 
 def _identity(op: str) -> Constant:

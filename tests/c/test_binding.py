@@ -35,17 +35,22 @@ def of(kind: type, nodes: Sequence[Node]) -> list[Node]:
 
 
 def test_matmul_tiles_live_in_registers_in_two_versions() -> None:
+    """And the tail again in two, one for each number of vectors."""
     nodes = list(walk(bind(programs.matmul(6, 32).kernels[0])))
-    (versions,) = of(Versions, nodes)
+    versions, widths = of(Versions, nodes)
     assert isinstance(versions, Versions)
     assert [str(fact.extent) for fact in versions.facts] == ["in0.0", "in1.1"]
     assert [fact.limit for fact in versions.facts] == [6, 32]
-    full, tail = of(Registers, nodes)
+    assert isinstance(widths, Versions)
+    assert [(str(fact.extent), fact.outer, fact.limit) for fact in widths.facts] == [("in1.1", ("j",), 17)]
+    full, *tails = of(Registers, nodes)
     assert isinstance(full, Registers)
-    assert isinstance(tail, Registers)
     assert full.tiles[0].dims == (6, 32)
     assert not full.partial
-    assert [short.variable for short in tail.partial] == ["i1", "j1"]
+    for tail, width in zip(tails, (32, 16), strict=True):
+        assert isinstance(tail, Registers)
+        assert tail.tiles[0].dims == (6, width)
+        assert [short.variable for short in tail.partial] == ["i1", "j1"]
 
 
 def test_initialisation_before_a_tile_is_absorbed() -> None:

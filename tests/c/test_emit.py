@@ -12,6 +12,7 @@ import pytest
 from ilang_eq import i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.c.registers import narrower
 from ilang_eq.lower.ir import Apply, Program
 from tests.c import programs
 from tests.c.programs import apply, at
@@ -184,6 +185,24 @@ def test_precedence() -> None:
     x, y, z = normal((40,), (40,), (40,))
     got = CKernel(programs.elementwise(value, inputs=3))(x, y, z)
     np.testing.assert_allclose(got, (x - (y - z)) - x / (y * (y + z)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("columns", range(1, 68, 3))
+def test_a_short_tile_of_any_width(columns: int, threads: int) -> None:
+    """There is code for every number of vectors; what it leaves alone stays as it was."""
+    a, b = normal((9, 21), (21, columns))
+    guarded = np.full(a.shape[0] * columns + 64, 7.0, np.float32)
+    out = guarded[: a.shape[0] * columns].reshape(a.shape[0], columns)
+    CKernel(programs.matmul(4, 64), threads=threads)(a, b, out=out)
+    np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+    assert (guarded[out.size :] == 7.0).all()
+
+
+def test_narrower_code_for_fewer_lanes() -> None:
+    assert [list(narrower(limit)) for limit in (16, 48, 128)] == [[], [32, 16], [96, 64, 32]]
+    source = emit(programs.matmul(4, 48))
+    assert [source.count(f"out0_tile[4][{width}] __attribute__") for width in (16, 32, 48)] == [1, 1, 2]
 
 
 GOLDEN: dict[str, Program] = {

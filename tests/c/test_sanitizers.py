@@ -28,6 +28,7 @@ PANELS = lower(
 )
 CASES = {
     "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
+    "matmul 6x64": (programs.matmul(6, 64), [(13, 17), (17, 37)]),
     "matmul 8x16x8": (programs.matmul(8, 16, block=8), [(9, 13), (13, 19)]),
     "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
     "transposed": (programs.transposed(4, 16), [(7, 5), (19, 5)]),

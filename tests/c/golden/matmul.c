@@ -114,32 +114,63 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     }
                 }
             } else {
-                float out0_tile[6][32] __attribute__((aligned(64)));
-                const int64_t i1_end = least(6, in0_0 - i);
-                const int64_t j1_end = least(32, in1_1 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                    }
-                }
-                for (int64_t k = 0; k < in0_1; k++) {
+                if (in1_1 - j >= 17) {
+                    float out0_tile[6][32] __attribute__((aligned(64)));
+                    const int64_t i1_end = least(6, in0_0 - i);
+                    const int64_t j1_end = least(32, in1_1 - j);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * load16(&in1[k * in1_1 + j + j1], j1_end - j1);
-                            V16(out0_tile[i1][j1]) += mul0;
+                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                         }
                     }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
+                    for (int64_t k = 0; k < in0_1; k++) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * load16(&in1[k * in1_1 + j + j1], j1_end - j1);
+                                V16(out0_tile[i1][j1]) += mul0;
+                            }
+                        }
+                    }
                     UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        if (i1 < i1_end)
-                            store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                            if (i1 < i1_end)
+                                store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                        }
+                    }
+                } else {
+                    float out0_tile[6][16] __attribute__((aligned(64)));
+                    const int64_t i1_end = least(6, in0_0 - i);
+                    const int64_t j1_end = least(16, in1_1 - j);
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
+                        }
+                    }
+                    for (int64_t k = 0; k < in0_1; k++) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * load16(&in1[k * in1_1 + j + j1], j1_end - j1);
+                                V16(out0_tile[i1][j1]) += mul0;
+                            }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            if (i1 < i1_end)
+                                store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                        }
                     }
                 }
             }
