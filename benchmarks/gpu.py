@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = "cpu" if options.rehearse else "cuda"
     if options.one:
         (case,) = (case for case in CASES if case.name == options.one)
-        return _one(case, options.schedules, rig(device), options.output)
+        return _one(case, options.schedules, rig(device, case.precision != "float32"), options.output)
     cases = chosen(options.only)
     find_schedules(cases, options.schedules, options.search)
     if options.dry_run:
@@ -90,7 +91,8 @@ def find_schedules(cases: Sequence[Case], folder: Path, seconds: float) -> None:
     def search(case: Case) -> tuple[str, str]:
         component = read_component(case.text)
         try:
-            best = optimize(component, case.shapes, target="cuda", budget_s=seconds, database=False)
+            granted = case.precision
+            best = optimize(component, case.shapes, target="cuda", budget_s=seconds, database=False, precision=granted)
         except ILangError as error:
             return case.text, error.message
         return str(best), f"{best.report.seconds['total']:.0f} s, stopped: {best.report.stop_reason}"
@@ -112,12 +114,13 @@ def scheduled(case: Case, folder: Path) -> Component:
 def predicted(component: Component, case: Case) -> float:
     """Seconds that the model expects."""
     graph = wire(component)
-    return gpu_cost(lower(graph), infer(graph).bind(case.shapes), chosen_gpu()).seconds
+    program = replace(lower(graph), precision=case.precision)
+    return gpu_cost(program, infer(graph).bind(case.shapes), chosen_gpu()).seconds
 
 
 def dry(component: Component, case: Case, arch: int) -> list[str]:
     """What the model expects, and what the compiler says of every kernel."""
-    kernel = CudaKernel(lower(wire(component)))
+    kernel = CudaKernel(replace(lower(wire(component)), precision=case.precision))
     _, usage = compiled(kernel.source, arch)
     threads = {entry.name: entry.block.threads for entry in kernel.module.entries}
     lines = [f"  {component}", f"  the model expects {predicted(component, case) * 1e3:.3f} ms"]
@@ -177,7 +180,7 @@ def _one(case: Case, schedules: Path, place: Rig, output: Path) -> int:
         write(output, json.dumps(record, indent=1))
 
     known()
-    ours = component.compile("cuda" if place.device == "cuda" else "c")
+    ours = component.compile("cuda", precision=case.precision) if place.device == "cuda" else component.compile()
     inputs = place.inputs(case, shapes)
     calls: dict[str, Callable[..., Any]] = {"ours": ours}
     calls |= dict(peers(place.torch, case, place.compile))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from benchmarks import formulas
 from benchmarks.workloads import COMPONENTS, Shape
+from ilang_eq.lower.ir import Precision
 
 Against = Literal["copy", "torch", "best"]
 """What a target is a multiple of: the bandwidth of a copy, the speed of torch's own call, or of the quickest peer."""
@@ -29,6 +30,7 @@ class Case:
         sample: how many rows are checked.
         scale: standard deviation of the inputs.
         positive: the input that divides, if one does.
+        precision: what the factors of summed products may be rounded to, of ours and of torch's.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Case:
     sample: int = 64
     scale: float = 1.0
     positive: int | None = None
+    precision: Precision = "float32"
 
     @property
     def text(self) -> str:
@@ -74,16 +77,17 @@ def _attention(width: int) -> Case:
     )
 
 
-def _matmul(size: int) -> Case:
+def _matmul(size: int, precision: Precision = "float32", target: float = 0.8) -> Case:
     return Case(
-        f"matmul {size}",
+        f"matmul {size}" if precision == "float32" else f"matmul {size} {precision}",
         "matmul",
         ((size, size),) * 2,
         ((70, 50), (50, 60)),
         formulas.matmul,
         "torch",
-        0.8,
+        target,
         (True, False),
+        precision=precision,
     )
 
 
@@ -93,6 +97,8 @@ CASES = (
     Case("softmax 16384", "softmax", ((16384, 16384),), ((30, 50),), formulas.softmax, "copy", 0.9, (True,)),
     _matmul(4096),
     _matmul(8192),
+    _matmul(4096, "tf32", 0.6),
+    _matmul(8192, "tf32", 0.6),
     _attention(64),
     _attention(128),
     Case("gaussian sum 65536x3", "gaussian_sum", ((65536, 3), (65536, 3), (65536,)), ((50, 3), (60, 3), (60,)),

@@ -1,6 +1,6 @@
 """What our kernels for GPUs are compared with: torch as it is, compiled, its best calls for each case; and Triton.
 
-All in float32 without TF32. A peer that is missing or fails is reported and left out.
+All in float32, without TF32 unless the case grants it. A peer that is missing or fails is reported and left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def peers(torch: Any, case: Case, compile: Callable[[Call], Call]) -> Iterator[t
             yield "torch, online", lambda x, w: _online(torch, x, w)
         case "pointwise":
             yield "torch, in place", lambda a, b, c, d: torch.addcmul(c, a, b).div_(d).exp_()
-    if importlib.util.find_spec("triton") is not None:
+    if importlib.util.find_spec("triton") is not None and case.precision == "float32":
+        # its kernels here are float32 throughout
         yield from _triton(case)
 
 

@@ -95,12 +95,12 @@ class Rig:
             self.torch.cuda.empty_cache()
 
 
-def rig(device: str) -> Rig:
-    """With TF32 off everywhere."""
+def rig(device: str, tf32: bool = False) -> Rig:
+    """With TF32 off everywhere, or on."""
     torch = importlib.import_module("torch")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
     torch.set_grad_enabled(False)
     return Rig(torch, device)
 
