@@ -4,8 +4,10 @@
     after    tile[0] = x[0]  (under way)
              for k: { arrive; barrier; tile[other] = x[k + step]  (under way);  … tile[this] … }
 
-``cp.async`` moves the elements past the registers. A tile has two places in shared memory, so that one barrier an
-iteration is enough: whoever begins to fill one has passed the barrier that all readers of it have reached.
+``cp.async`` moves the elements past the registers. A tile has two places in shared memory, or more where that leaves
+room for as many blocks as registers do; all of them but one are on their way. One barrier an iteration is enough: who
+begins to fill a place has passed the barrier that its readers, of the iteration before, have reached. With more than
+two, copies are waited for by their order: what is begun later, by a loop inside, only makes that stricter.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from dataclasses import replace
 
 from ilang_eq.cuda.accesses import Scope, leaves, touched
 from ilang_eq.cuda.nodes import Copy, Launch, Node, Sweep
-from ilang_eq.cuda.storage import MOST_SHARED_BYTES, Home, shared_bytes
+from ilang_eq.cuda.storage import MOST_SHARED_BYTES, Home, blocks_of, shared_bytes
 from ilang_eq.lower.ir import Assign, Declare, Load
 from ilang_eq.lower.walk import mentions, replace_in_body
 
-STAGES = 2
+FEWEST_STAGES, MOST_STAGES = 2, 4
 """Places of a tile that is copied ahead."""
 
 
@@ -31,7 +33,7 @@ def with_copies_ahead(launch: Launch, homes: Mapping[str, Home]) -> tuple[Launch
 
     def fits(copy: Copy) -> bool:
         home = found[copy.target.buffer]
-        more = {**found, copy.target.buffer: replace(home, stages=STAGES)}
+        more = {**found, copy.target.buffer: replace(home, stages=FEWEST_STAGES)}
         return home.where == "shared" and not home.slots and shared_bytes(launch, more) <= MOST_SHARED_BYTES
 
     def marked(nodes: Sequence[Node], around: Sweep | None) -> tuple[Node, ...]:
@@ -43,13 +45,23 @@ def with_copies_ahead(launch: Launch, homes: Mapping[str, Home]) -> tuple[Launch
                     result.append(replace(node, body=marked(node.body, node)))
                 case Copy() if around is not None and _may(node, around, declared, written) and fits(node):
                     name = node.target.buffer
-                    found[name] = replace(found[name], stages=STAGES)
+                    found[name] = replace(found[name], stages=FEWEST_STAGES)
                     result.append(replace(node, ahead=True))
                 case _:
                     result.append(node)
         return tuple(result)
 
-    return replace(launch, body=marked(launch.body, None)), found
+    marked_launch = replace(launch, body=marked(launch.body, None))
+    return marked_launch, _deeper(marked_launch, found)
+
+
+def _deeper(launch: Launch, homes: dict[str, Home]) -> dict[str, Home]:
+    """``homes`` with more places for every tile that is copied ahead, as long as as many blocks fit."""
+    for stages in range(MOST_STAGES, FEWEST_STAGES, -1):
+        deep = {name: replace(home, stages=stages) if home.stages > 1 else home for name, home in homes.items()}
+        if deep != homes and shared_bytes(launch, deep) <= MOST_SHARED_BYTES // blocks_of(launch, deep):
+            return deep
+    return homes
 
 
 def _may(copy: Copy, around: Sweep, declared: set[str], written: set[str]) -> bool:

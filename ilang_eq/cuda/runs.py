@@ -29,6 +29,12 @@ __device__ __forceinline__ bool aligned(const float *place) { return (unsigned l
     "arrive": """\
 // What this thread has begun to copy has arrived; a barrier later, what all others have.
 __device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }""",
+    "arrive_but": """\
+// What this thread has begun to copy has arrived, but for what it has since the last N times of commit.
+template <int N> __device__ __forceinline__ void arrive_but()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}""",
     "begin_1": """\
 // Begins to copy a float to shared memory, or to put a zero there; the source is not read then.
 __device__ __forceinline__ void begin_1(float *to, const float *from, bool exists)
@@ -51,6 +57,9 @@ __device__ __forceinline__ void begin_4(float *to, const float *from)
     const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }""",
+    "commit": """\
+// What this thread has begun to copy since the last time can be waited for on its own.
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }""",
     "read_2": """\
 __device__ __forceinline__ void read_2(float (&to)[2], const float *place)
 {

@@ -8,6 +8,7 @@ from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.cuda.across import across_name
+from ilang_eq.cuda.ahead import FEWEST_STAGES
 from ilang_eq.cuda.barriers import guarded
 from ilang_eq.cuda.context import At, Lane, Test, end_of, indented, under
 from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Contract, Copy, Dim, Leaf, Node, Part, Sweep, part_of
@@ -242,21 +243,31 @@ class Statements:
     def _with_copies_ahead(self, node: Sweep, at: At) -> list[str]:
         """A loop over tiles, during each of which the next ones are copied."""
         loop, stage = node.source, stage_name(node.source)
+        stages = self.places.homes[node.ahead[0].target.buffer].stages
         said, rest = apart(node)
-        self.used.moves.add("arrive")
+        deep = stages > FEWEST_STAGES
+        self.used.moves |= {"arrive_but", "commit"} if deep else {"arrive"}
 
         def begun_in(where: str, position: str) -> list[str]:
             self.places.stages |= {copy.target.buffer: where for copy in node.ahead}
             begun = begun_next(loop, node.ahead, at, self.places, self.used, self.aligned)
-            return [f"const long long {next_name(loop)} = {position};", *begun]
+            return [f"const long long {next_name(loop)} = {position};", *begun, *(["commit();"] if deep else [])]
 
-        first = begun_in("0", "0")
-        following = begun_in(f"{stage} ^ 1", f"{loop.variable} + {loop.step}")
+        if deep:
+            count = f"{loop.variable}_begun"
+            first = begun_in(count, f"{count} * {loop.step}")
+            head = f"for (int {count} = 0; {count} < {stages - 1}; {count}++) {{"
+            lines = [*said, "#pragma unroll 1", head, *indented(first), "}"]
+            other, later = f"({stage} + {stages - 1}) % {stages}", (stages - 1) * loop.step
+            moving, waiting = f"{stage} = ({stage} + 1) % {stages};", f"arrive_but<{stages - 2}>();"
+        else:
+            lines = ["{", *indented([*said, *begun_in("0", "0")]), "}"]
+            other, later, moving, waiting = f"{stage} ^ 1", loop.step, f"{stage} ^= 1;", "arrive();"
+        following = begun_in(other, f"{loop.variable} + {later}")
         self.places.stages |= {copy.target.buffer: stage for copy in node.ahead}
         head, *body, end = self._serial(rest, at)
-        arrived = ["arrive();", "__syncthreads();", *following]
-        lines = ["{", *indented([*said, *first]), "}", f"int {stage} = 0;"]
-        return [*lines, head, *indented(arrived), *body, *indented([f"{stage} ^= 1;"]), end]
+        arrived = [waiting, "__syncthreads();", *following]
+        return [*lines, f"int {stage} = 0;", head, *indented(arrived), *body, *indented([moving]), end]
 
     def _unroll_dealt(self, node: Sweep, trips: int) -> str:
         """In full where the loop's own positions are in registers or few, else some loads at a time."""

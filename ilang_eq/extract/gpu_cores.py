@@ -28,14 +28,22 @@ INSIDE = ((64, 32), (64, 64), (128, 32))
 """Tiles where a product is inside another's loops: of axes that nothing reduces, and of those that something does."""
 
 
+def in_registers(graph: Graph, as_in_memory: bool = False) -> Iterator[Graph]:
+    """Variants of ``graph`` whose products inside other loops keep their sums in registers."""
+    graph = _unpacked(graph)
+    pairs = pairs_of(graph)
+    if any(is_staged(graph, pair.reduction) for pair in pairs):
+        for depth in DEPTHS:
+            for kept, reduced in INSIDE:
+                yield copied(_sums_first(_in_tiles(graph, kept, reduced), pairs), pairs, depth, as_in_memory)
+
+
 def core_variants(graph: Graph) -> Iterator[Graph]:
     """Variants of ``graph`` whose products fit tensor cores."""
+    yield from in_registers(graph, as_in_memory=True)
     graph = _unpacked(graph)
     pairs = pairs_of(graph)
     alone = [pair for pair in pairs if not is_staged(graph, pair.reduction)]
-    for depth in DEPTHS if len(alone) < len(pairs) else ():
-        for kept, reduced in INSIDE:
-            yield copied(_sums_first(_in_tiles(graph, kept, reduced), pairs), pairs, depth, as_in_memory=True)
     for depth in DEPTHS if alone else ():
         for sizes in TILES:
             made = graph

@@ -248,17 +248,18 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     parts = [(name, rounds * each * spent * cycle) for name, spent in _throughput(counter.work, launch, near, gpu)]
     wait = gpu.dram_latency if far > gpu.l2_bytes else gpu.l2_latency
     parts.append(("latency", rounds * (counter.work.waits * wait + counter.work.latency) * cycle))
-    in_flight = running * max(launch.block.threads * IN_FLIGHT * _SIZE, _ahead(launch.body) * _SIZE)
+    in_flight = running * max(launch.block.threads * IN_FLIGHT * _SIZE, _ahead(launch.body, homes) * _SIZE)
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
 
 
-def _ahead(nodes: Sequence[Node]) -> int:
+def _ahead(nodes: Sequence[Node], homes: Mapping[str, Home]) -> int:
     """The most floats that are on their way to a block while it works: of tiles that are copied ahead."""
     own = 0
     for node in nodes:
         if isinstance(node, Sweep):
-            own = max(own, _ahead(node.body), sum(copy.runs * copy.width for copy in node.ahead))
+            sizes = [copy.runs * copy.width * (homes[copy.target.buffer].stages - 1) for copy in node.ahead]
+            own = max(own, _ahead(node.body, homes), sum(sizes))
     return own
 
 

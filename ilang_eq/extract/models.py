@@ -38,17 +38,18 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
 
 def _on_a_gpu(threads: int, precision: Precision) -> Models:
     """Threads are the device's own affair."""
-    from ilang_eq.extract.gpu_cores import core_variants
+    from ilang_eq.extract.gpu_cores import core_variants, in_registers
     from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu
     from ilang_eq.extract.gpu_model import gpu_cost
     from ilang_eq.extract.gpu_staging import variants
 
     gpu = chosen_gpu()
 
-    def with_cores(graph: Graph) -> Iterable[Graph]:
-        return dict.fromkeys((*variants(graph), *core_variants(graph)))
+    further = in_registers if precision == "float32" else core_variants
 
-    wanted = variants if precision == "float32" else with_cores
+    def wanted(graph: Graph) -> Iterable[Graph]:
+        return dict.fromkeys((*variants(graph), *further(graph)))
+
     return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), wanted)
 
 

@@ -218,8 +218,10 @@ template <int N> struct Shared<N> {
 struct Flight {
     Word *to;
     const float *from;
+    int group; // how many times the thread had committed before
 };
 static std::vector<Flight> flights[MOST];
+static int commits[MOST];
 
 template <int N> static void begin(const Reference &to, const Pointer &from, bool exists)
 {
@@ -236,23 +238,30 @@ template <int N> static void begin(const Reference &to, const Pointer &from, boo
         word.shadow.copying = true;
         if (exists)
             (void)(float)from[n];
-        flights[current].push_back({&word, exists ? from.values + from.first + n : nullptr});
+        flights[current].push_back({&word, exists ? from.values + from.first + n : nullptr, commits[current]});
     }
 }
 
-static void arrive()
+// All of a thread's copies but those of the last ``left`` commits.
+static void arrive(int left)
 {
+    std::vector<Flight> others;
     for (const Flight &flight : flights[current]) {
+        if (left && flight.group >= commits[current] - left) {
+            others.push_back(flight);
+            continue;
+        }
         flight.to->shadow.copying = false;
         flight.to->shadow.write("shared memory", -1);
         flight.to->value = flight.from ? *flight.from : 0;
     }
-    flights[current].clear();
+    flights[current] = others;
 }
 
 static void start()
 {
     flights[current].clear();
+    commits[current] = 0;
     body(arguments);
     if (!flights[current].empty())
         fail("a copy that is not waited for", "block", block, -1);
@@ -395,7 +404,9 @@ static inline void begin_1(const shim::Reference &to, const shim::Pointer &from,
 }
 static inline void begin_2(const shim::Reference &to, const shim::Pointer &from) { shim::begin<2>(to, from, true); }
 static inline void begin_4(const shim::Reference &to, const shim::Pointer &from) { shim::begin<4>(to, from, true); }
-static inline void arrive() { shim::arrive(); }
+static inline void arrive() { shim::arrive(0); }
+template <int N> static inline void arrive_but() { shim::arrive(N); }
+static inline void commit() { shim::commits[shim::current]++; }
 static inline void read_2(float (&to)[2], const shim::Pointer &from) { shim::read_run(to, from); }
 static inline void read_4(float (&to)[4], const shim::Pointer &from) { shim::read_run(to, from); }
 static inline void write_2(const shim::Pointer &to, const float (&from)[2]) { shim::write_run(to, from); }

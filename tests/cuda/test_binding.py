@@ -67,7 +67,7 @@ def test_threads_take_runs_of_neighbours() -> None:
 
 def test_rows_of_whole_runs_begin_at_multiples_of_their_size() -> None:
     ((_, homes),) = bound(program(matmul(64, 16)))
-    assert (homes["add0"].dims, homes["add0"].aligned, homes["add0"].stages) == ((64, 20), 4, 2)
+    assert (homes["add0"].dims, homes["add0"].aligned, homes["add0"].stages) == ((64, 20), 4, 4)
     assert (homes["add1"].dims, homes["add1"].aligned) == ((16, 68), 4)
 
 

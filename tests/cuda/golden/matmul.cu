@@ -7,8 +7,11 @@ __device__ __forceinline__ long long ceil_div(long long x, long long y) { return
 // Whether runs of 16 bytes begin here.
 __device__ __forceinline__ bool aligned(const float *place) { return (unsigned long long)place % 16 == 0; }
 
-// What this thread has begun to copy has arrived; a barrier later, what all others have.
-__device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// What this thread has begun to copy has arrived, but for what it has since the last N times of commit.
+template <int N> __device__ __forceinline__ void arrive_but()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 // Begins to copy a float to shared memory, or to put a zero there; the source is not read then.
 __device__ __forceinline__ void begin_1(float *to, const float *from, bool exists)
@@ -25,6 +28,9 @@ __device__ __forceinline__ void begin_4(float *to, const float *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }
 
+// What this thread has begun to copy since the last time can be waited for on its own.
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
 extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
     const float *__restrict__ in0,
     const float *__restrict__ in1,
@@ -35,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
 {
     const int tx = threadIdx.x % 16;
     const int ty = threadIdx.x / 16;
-    __shared__ __align__(16) float add0[2][16][12];
-    __shared__ float add1[2][8][17];
+    __shared__ __align__(16) float add0[4][16][12];
+    __shared__ float add1[4][8][17];
     const bool aligned_rows = aligned(in0) && in0_1 % 4 == 0;
     const long long tasks_i = ceil_div(in0_0, 16);
     const long long tasks_j = ceil_div(in1_1, 16);
@@ -54,17 +60,18 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                 }
             }
             __syncthreads();
-            {
-                // +ik~ik|i:16,k:8|iki'k'
-                // +kj~kj|j:16,k:8|jkj'k'
-                const long long k_next = 0;
+            // +ik~ik|i:16,k:8|iki'k'
+            // +kj~kj|j:16,k:8|jkj'k'
+            #pragma unroll 1
+            for (int k_begun = 0; k_begun < 3; k_begun++) {
+                const long long k_next = k_begun * 8;
                 if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 32) {
                             const int i1 = add0_at / 2;
                             const int k1_run = add0_at % 2 * 4;
-                            begin_4(&add0[0][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
+                            begin_4(&add0[k_begun][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
                     }
                     {
@@ -72,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
+                            begin_1(&add1[k_begun][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
                         }
                     }
                 } else if (k_next < in0_1) {
@@ -81,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                            begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
                         }
                     }
                     {
@@ -89,23 +96,24 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
+                            begin_1(&add1[k_begun][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
                         }
                     }
                 }
+                commit();
             }
             int k_stage = 0;
             for (long long k = 0; k < in0_1; k += 8) {
-                arrive();
+                arrive_but<2>();
                 __syncthreads();
-                const long long k_next = k + 8;
+                const long long k_next = k + 24;
                 if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 32) {
                             const int i1 = add0_at / 2;
                             const int k1_run = add0_at % 2 * 4;
-                            begin_4(&add0[k_stage ^ 1][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
+                            begin_4(&add0[(k_stage + 3) % 4][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
                     }
                     {
@@ -113,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
+                            begin_1(&add1[(k_stage + 3) % 4][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, true);
                         }
                     }
                 } else if (k_next < in0_1) {
@@ -122,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                            begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
                         }
                     }
                     {
@@ -130,10 +138,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
+                            begin_1(&add1[(k_stage + 3) % 4][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next));
                         }
                     }
                 }
+                commit();
                 if (k + 8 <= in0_1) {
                     #pragma unroll
                     for (int k1 = 0; k1 < 8; k1++) {
@@ -161,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         }
                     }
                 }
-                k_stage ^= 1;
+                k_stage = (k_stage + 1) % 4;
             }
             {
                 const int i_2 = ty;
@@ -181,17 +190,18 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                 }
             }
             __syncthreads();
-            {
-                // +ik~ik|i:16,k:8|iki'k'
-                // +kj~kj|j:16,k:8|jkj'k'
-                const long long k_next = 0;
+            // +ik~ik|i:16,k:8|iki'k'
+            // +kj~kj|j:16,k:8|jkj'k'
+            #pragma unroll 1
+            for (int k_begun = 0; k_begun < 3; k_begun++) {
+                const long long k_next = k_begun * 8;
                 if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
+                            begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
                         }
                     }
                     {
@@ -199,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
+                            begin_1(&add1[k_begun][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
                         }
                     }
                 } else if (k_next < in0_1) {
@@ -208,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[0][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                            begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
                         }
                     }
                     {
@@ -216,23 +226,24 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[0][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
+                            begin_1(&add1[k_begun][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
                         }
                     }
                 }
+                commit();
             }
             int k_stage = 0;
             for (long long k = 0; k < in0_1; k += 8) {
-                arrive();
+                arrive_but<2>();
                 __syncthreads();
-                const long long k_next = k + 8;
+                const long long k_next = k + 24;
                 if (k_next + 8 <= in0_1) {
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
+                            begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i));
                         }
                     }
                     {
@@ -240,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
+                            begin_1(&add1[(k_stage + 3) % 4][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, j1 < least(16, in1_1 - j));
                         }
                     }
                 } else if (k_next < in0_1) {
@@ -249,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add0_at < 128) {
                             const int i1 = add0_at / 8;
                             const int k1 = add0_at % 8;
-                            begin_1(&add0[k_stage ^ 1][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                            begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(16, in0_0 - i) && k1 < least(8, in0_1 - k_next));
                         }
                     }
                     {
@@ -257,10 +268,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         if (add1_at < 128) {
                             const int k1 = add1_at / 16;
                             const int j1 = add1_at % 16;
-                            begin_1(&add1[k_stage ^ 1][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
+                            begin_1(&add1[(k_stage + 3) % 4][k1][j1], in1 + (k_next + k1) * in1_1 + j + j1, k1 < least(8, in0_1 - k_next) && j1 < least(16, in1_1 - j));
                         }
                     }
                 }
+                commit();
                 if (k + 8 <= in0_1) {
                     #pragma unroll
                     for (int k1 = 0; k1 < 8; k1++) {
@@ -288,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                         }
                     }
                 }
-                k_stage ^= 1;
+                k_stage = (k_stage + 1) % 4;
             }
             {
                 const int i_2 = ty;
