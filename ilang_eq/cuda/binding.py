@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ilang_eq.cuda.accesses import Scope, leaves
 from ilang_eq.cuda.accumulators import with_accumulators
 from ilang_eq.cuda.contractions import check_contract, contraction, same_sum, sharing
 from ilang_eq.cuda.directions import (
+    WIDEST,
     Directions,
     block_of,
     copy_directions,
@@ -16,7 +18,7 @@ from ilang_eq.cuda.directions import (
     widest,
     widths,
 )
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Launch, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import DIMS, WARP, Block, Combine, Contract, Copy, Dim, Launch, Node, Part, Sweep, part_of
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lang.ops import OPS
@@ -54,7 +56,30 @@ def bind(region: Region, program: Program, parts: int = 0) -> Launch:
         contracts = shared_out.contracts
     binder = _Binder(found, block, runs, in_memory, contracts, [*accumulators])
     body = binder.block(region.body, frozenset(), {})
-    return Launch(region.name, region.grid, binder.threads, body, tuple(binder.made))
+    return Launch(region.name, region.grid, _in_warp_tiles(block, body), body, tuple(binder.made))
+
+
+def _in_warp_tiles(block: Block, body: Sequence[Node]) -> Block:
+    """``block`` with warps of 8 by 4 threads, if threads have runs along both directions of a sum's tile.
+
+    Then a warp reads as few words of one factor as of the other. Not where threads along x combine, which is best done
+    within a warp.
+    """
+    found = list(leaves(body, Scope()))
+    if block.x % WARP_TILE or block.y % (WARP // WARP_TILE) or block.across < WARP:
+        return block
+    if any(isinstance(leaf, Combine) and leaf.dim == "x" for leaf, _ in found):
+        return block
+    wide = [
+        {sweep.dim for sweep in scope.path if sweep.dim is not None and sweep.width == WIDEST}
+        for leaf, scope in found
+        if isinstance(leaf, Accumulate)
+    ]
+    return replace(block, across=WARP_TILE) if {"x", "y"} in wide else block
+
+
+WARP_TILE = 8
+"""Threads of a warp along x where both directions of a tile have runs."""
 
 
 @dataclass(slots=True)
