@@ -163,7 +163,7 @@ def _least_seconds(best: Optimized, work: Work) -> float:
     from ilang_eq.extract.models import MODELS
 
     if best.target == "cuda":
-        return work.least_seconds_of_gpu(chosen_gpu())
+        return work.least_seconds_of_gpu(chosen_gpu(), best.precision)
     return work.least_seconds(MODELS[best.target](best.threads, best.precision).machine, best.threads)
 
 

@@ -11,6 +11,7 @@ from ilang_eq.lang.expr import Expr
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lang.shapes import Dimension, infer
+from ilang_eq.lower.ir import Precision
 
 _FLOAT_BYTES = 4
 
@@ -30,12 +31,16 @@ class Work:
         bandwidth = min(used * level.bandwidth, level.bandwidth_all)
         return max(self.operations / (2 * machine.vector.fma * used), self.bytes / bandwidth) * 1e-9
 
-    def least_seconds_of_gpu(self, gpu: Gpu) -> float:
+    def least_seconds_of_gpu(self, gpu: Gpu, precision: Precision = "float32") -> float:
         """The longer of the operations at the rate of fused multiply-adds, two each, and the bytes at the bandwidth of
-        the cache if it holds them all, else of a copy."""
-        rate = 2 * gpu.fma * gpu.sms * gpu.clock_ghz
+        the cache if it holds them all, else of a copy. Tensor cores count where ``precision`` grants them."""
+        rate = 2 * max(gpu.fma, _OF_CORES[precision] * gpu.tensor) * gpu.sms * gpu.clock_ghz
         bandwidth = gpu.l2_gbs if self.bytes <= gpu.l2_bytes else gpu.dram_gbs
         return max(self.operations / rate, self.bytes / bandwidth) * 1e-9
+
+
+_OF_CORES: dict[Precision, float] = {"float32": 0.0, "tf32": 1.0, "tf32x3": 1 / 3}
+"""By precision: multiply-adds that tensor cores do in the time of one of tf32 factors."""
 
 
 def work_of(graph: Graph, extents: dict[Dimension, int]) -> Work:

@@ -16,10 +16,11 @@ from ilang_eq.cuda.emit import bound, emit
 from ilang_eq.cuda.math import NAMES
 from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, Step, layout, steps, workspaces
-from ilang_eq.lower.ir import Apply, Constant, Load
+from ilang_eq.cuda.storage import MOST_SHARED_BYTES, blocks_of, shared_bytes
+from ilang_eq.lower.ir import Apply, Constant, Load, Precision
 from ilang_eq.lower.scalar import spell
 from tests.c import programs
-from tests.cuda.schedules import ATTENTION, NAMED, SOFTMAX, matmul, program
+from tests.cuda.schedules import ATTENTION, NAMED, SOFTMAX, attention, dots, matmul, program
 from tests.golden import Golden
 
 
@@ -187,6 +188,30 @@ def test_every_function_that_is_spelled_exists(op: str) -> None:
 @pytest.mark.parametrize("name", ["matmul", "softmax", "attention", "sum"])
 def test_golden_source(name: str, golden: Golden) -> None:
     golden.check(f"{name.replace(' ', '_')}.cu", emit(program(NAMED[name])).source)
+
+
+def test_golden_source_for_tensor_cores(golden: Golden) -> None:
+    granted = replace(program(dots(32, 16, 8)), precision="tf32x3")
+    golden.check("dots_tf32x3.cu", emit(granted).source)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_tiles_have_as_many_places_as_leave_room_for_the_blocks_that_registers_do(precision: Precision) -> None:
+    for component in (matmul(64, 16), matmul(128, 32), attention(64, 32, 64, 32)):
+        ((launch, homes),) = bound(replace(program(component), precision=precision))
+        (stages,) = {home.stages for home in homes.values() if home.stages > 1}
+        room = MOST_SHARED_BYTES // blocks_of(launch, homes)
+        assert 2 <= stages <= 4
+        assert stages == 2 or shared_bytes(launch, homes) <= room
+
+
+def test_warps_are_square_where_threads_have_runs_both_ways() -> None:
+    """8 × 4 threads of a product's block; but those of a row together where a row is reduced."""
+    ((launch, _),) = bound(program(matmul(128, 16)))
+    assert (launch.block.x, launch.block.y, launch.block.across) == (16, 16, 8)
+    assert len({(launch.block.position("x", lane), launch.block.position("y", lane)) for lane in range(32)}) == 32
+    ((launch, _),) = bound(program(attention(64, 64, 64, 16)))
+    assert launch.block.across == 32
 
 
 def test_the_source_is_the_same_every_time() -> None:

@@ -10,7 +10,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from ilang_eq import Component, i
+from ilang_eq import Component, I, i
 from ilang_eq.cuda.emit import bound, emit
 from ilang_eq.cuda.nodes import Contract, Launch
 from ilang_eq.cuda.storage import Home
@@ -129,6 +129,65 @@ def test_what_is_not_finite(precision: Precision) -> None:
     np.testing.assert_array_equal(got[np.isinf(right)], right[np.isinf(right)])
     finite = np.isfinite(right)
     np.testing.assert_allclose(got[finite], right[finite], rtol=0, atol=ERROR[precision] * np.abs(right[finite]).max())
+
+
+def random_attention(seed: int) -> tuple[Program, Component, list[np.ndarray]]:
+    """Tiles that fit, of any shape, on extents that need not be whole tiles."""
+    rng = np.random.default_rng(seed)
+    tile = [int(rng.choice(sizes)) for sizes in ((16, 32, 64), (8, 16, 32), (8, 16, 24), (8, 16))]
+    component = attention(*tile)
+    size = {axis: int(rng.integers(1, 81)) for axis in "mnkp"}
+    precision: Precision = "tf32" if seed % 2 else "tf32x3"
+    return made(component, precision), component, inputs(("mk", "nk", "np"), size, seed)
+
+
+def compare(seeds: range) -> None:
+    cases = [random_attention(seed) for seed in seeds]
+    emulated = Emulated([granted for granted, _, _ in cases])
+    for number, (granted, component, arrays) in enumerate(cases):
+        (got,) = emulated.run(number, arrays)
+        # the scores' error is one of weights, relative to themselves
+        limit = 20 * ERROR[granted.precision]
+        assert error(got, component, arrays) < limit, (seeds[number], [array.shape for array in arrays])
+
+
+@runs
+def test_random_tiles() -> None:
+    compare(range(6))
+
+
+@runs
+@pytest.mark.long
+def test_many_random_tiles() -> None:
+    for first in range(100, 300, 10):
+        compare(range(first, first + 10))
+
+
+@runs
+def test_weights_that_vanish() -> None:
+    """Scores of −∞, for some keys and for all of a row: nothing of them gets into other rows."""
+    tile = "i:16,j:16"
+    scores = (
+        (i("+ik~ik|i:16,k:8|iki'k'") | i("+jk~jk|j:16,k:8|jkj'k'"))
+        >> i("ik*jk~ijk|i:16,j:16,k:8|ijk01i'j'k'")
+        >> i("+ijk~ij|i:16,j:16,k:8|ijki'j'k'0")
+        >> i(f"ij+ij~ij|{tile}|ij0i'j'")
+    )
+    weights = (I & i(f">ij~i|{tile}|ij0i'j'")) >> i(f"ij-i~ij|{tile}|ij01i'j'") >> i(f"^ij~ij|{tile}|iji'j'0")
+    total = i("ij*jk~ikj|i:16,j:16,k:16|ikj01i'j'k'") >> i("+ikj~ik|i:16,j:16,k:16|ikji'j'k'0")
+    component = scores >> weights >> (I | i("+jk~jk|j:16,k:16|kjj'k'")) >> total
+    q, k, mask, v = inputs(("mk", "nk", "mn", "np"), SIZES["tails"])
+    mask[:, 3:9] = -np.inf
+    mask[4, :] = -np.inf
+    granted = made(component, "tf32x3")
+    assert [one.handed for one in contracts_of(only(granted)[0].body)] == [False, True]
+    (got,) = Emulated([granted]).run(0, [q, k, mask, v])
+    with np.errstate(invalid="ignore"):
+        right = component.interpret(q, k, mask, v)
+    assert isinstance(right, np.ndarray)
+    live = np.arange(len(q)) != 4
+    assert not np.isnan(got[live]).any()
+    np.testing.assert_allclose(got[live], right[live], rtol=0, atol=2e-5 * np.abs(right[live]).max())
 
 
 def test_weights_stay_in_registers() -> None:

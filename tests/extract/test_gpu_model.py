@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.workloads import COMPONENTS
 from ilang_eq import Component, i, optimize
 from ilang_eq.cuda.emit import bound
+from ilang_eq.cuda.walks import contracts_of
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu, gpu_names, load_gpu
 from ilang_eq.extract.gpu_model import gpu_cost, resident
 from ilang_eq.extract.gpu_staging import variants
 from ilang_eq.extract.gpu_volumes import Run, Use, volume
+from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from ilang_eq.lower.ir import Index, Load
-from tests.cuda.schedules import ATTENTION, SOFTMAX, matmul, program
+from ilang_eq.lower.ir import Index, Load, Precision
+from tests.cuda.schedules import ATTENTION, LARGE, SOFTMAX, attention, matmul, program
 
 H200 = load_gpu("sm_90")
 
 
-def terms(component: Component, shapes: Sequence[tuple[int, ...]], gpu: str = "sm_90") -> dict[str, float]:
+def terms(
+    component: Component, shapes: Sequence[tuple[int, ...]], gpu: str = "sm_90", precision: Precision = "float32"
+) -> dict[str, float]:
     """Seconds of each part, over all launches; "all" is the sum that counts."""
     extents = {(k, d): n for k, shape in enumerate(shapes) for d, n in enumerate(shape)}
-    cost = gpu_cost(program(component), extents, load_gpu(gpu))
+    cost = gpu_cost(replace(program(component), precision=precision), extents, load_gpu(gpu))
     found: dict[str, float] = {"all": cost.seconds}
     for name, seconds in cost.terms:
         part = name.partition(": ")[2]
@@ -52,6 +58,39 @@ def test_larger_tiles_make_a_product_faster_and_near_the_peak() -> None:
     least = 4096**3 / (H200.fma * H200.sms * H200.clock_ghz * 1e9)
     assert large < small / 2
     assert least < large < 1.6 * least
+
+
+@pytest.mark.parametrize(("gpu", "tflops"), [("sm_80", 156), ("sm_89", 82.6), ("sm_90", 0.63 * 494)])
+def test_tensor_cores_run_at_published_rates(gpu: str, tflops: float) -> None:
+    found = terms(LARGE, [(8192, 8192)] * 2, gpu, "tf32")
+    assert found["tensor cores"] == pytest.approx(2 * 8192**3 / (tflops * 1e12), rel=0.06)
+    assert terms(LARGE, [(8192, 8192)] * 2, gpu)["tensor cores"] == 0
+
+
+def test_three_products_take_three_times_as_long() -> None:
+    rough, fine = (terms(matmul(128, 16), SQUARE, precision=p) for p in ("tf32", "tf32x3"))
+    assert fine["tensor cores"] == pytest.approx(3 * rough["tensor cores"])
+    assert rough["all"] < fine["all"] < 3 * rough["all"]
+
+
+def test_sums_that_do_not_fit_registers_cost() -> None:
+    """Weights of 64 keys beside sums of 64 values: the compiler spills, and the model is told to keep off."""
+    shapes = [(4096, 64)] * 3
+    fits, spills = (terms(attention(64, keys, 64, 32), shapes, precision="tf32")["all"] for keys in (32, 64))
+    assert spills > 1.4 * fits
+
+
+def test_a_search_finds_tiles_for_tensor_cores() -> None:
+    """A product several times as fast as without; attention in one kernel whose weights stay in registers."""
+    product = i("ik*kj~ijk") >> i("+ijk~ij")
+    plain, fast = (optimize(product, SQUARE, target="cuda", precision=p, database=False) for p in ("float32", "tf32"))
+    assert fast.cost < plain.cost / 4
+    naive = read_component((COMPONENTS / "attention_heads.i").read_text(encoding="utf-8"))
+    found = optimize(naive, [(16, 4096, 64)] * 3, target="cuda", precision="tf32", database=False)
+    ((launch, homes),) = bound(replace(program(found.component), precision="tf32"))
+    assert [one.handed for one in contracts_of(launch.body)].count(True) == 1
+    assert not any(home.where == "scratch" for home in homes.values())
+    assert found.source.count("multiply(") > 2
 
 
 def test_rows_that_share_a_bank_cost() -> None:
