@@ -24,11 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A scheduled component and its cost; ``measured`` seconds only where it was timed."""
+    """A scheduled component and its cost.
+
+    Args:
+        component: the component.
+        cost: the model's.
+        measured: seconds, only where it was timed.
+        stored: bytes of its intermediate results, where a search looked at them.
+    """
 
     component: Component
     cost: Cost
     measured: float | None = None
+    stored: float = 0.0
 
     def __str__(self) -> str:
         return str(self.component)

@@ -34,7 +34,14 @@ SHORT_S = 30.0
 """A budget below which every component is searched in small pieces first."""
 
 NEXT_TO_SAME = 1.02
-"""Costs that differ by less say nothing: the models are further off than that."""
+"""Costs that differ by less say nothing."""
+
+DOUBTFUL = 1.08
+"""Costs that differ by less may be the other way round: models are further off, most of all where caches have to keep
+what is stored."""
+
+AS_LITTLE = 4.0
+"""Intermediate results that differ by less than this factor count as the same."""
 
 MOST_AXES = 4
 """Components with more axes are searched without their batch axes, which become the outermost loops."""
@@ -232,21 +239,26 @@ def _judge(
 
 def _judged(component: Component, request: Request, models: Models) -> Schedule:
     """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
+    from ilang_eq.extract.footprint import bytes_of
     from ilang_eq.lower import lower
     from ilang_eq.lower.preparation import recurring
 
-    program = replace(lower(wire(component), alternatives=False), precision=request.precision)
-    return Schedule(component, models.judge(recurring(program, request.constants), request.populated))
+    program = recurring(lower(wire(component), alternatives=False), request.constants)
+    stored = bytes_of((b for b in program.buffers if b.role in ("workspace", "local")), request.extents)
+    return Schedule(component, models.judge(program, request.extents), stored=stored)
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
-    """Cheapest first; but of those that cost next to the same as the cheapest, the one with the fewest kernels.
+    """Cheapest first; but where that is doubtful, one that stores little: what caches keep, and extents, matter less.
 
-    Of several with as many, the shortest.
+    And of several of those that cost next to the same, the one with the fewest kernels.
     """
     cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
-    alike = [cheapest, *(s for s in others if s.cost.seconds < NEXT_TO_SAME * cheapest.cost.seconds)]
-    first = min(alike, key=lambda s: (s.cost.kernels, len(str(s)), s.cost.seconds))
+    doubtful = [cheapest, *(s for s in others if s.cost.seconds < DOUBTFUL * cheapest.cost.seconds)]
+    least = min(s.stored for s in doubtful)
+    best, *lean = (s for s in doubtful if s.stored <= AS_LITTLE * least)
+    alike = [best, *(s for s in lean if s.cost.seconds < NEXT_TO_SAME * best.cost.seconds)]
+    first = min(alike, key=lambda s: s.cost.kernels)
     return (first, *(s for s in (cheapest, *others) if s is not first))
 
 

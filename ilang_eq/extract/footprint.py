@@ -21,12 +21,11 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Consta
 
 LINE = 64
 """Bytes in a cache line."""
-FITS = 1.0
-"""Share of a level up to which a working set stays."""
+FITS = 0.75
+"""Share of a level up to which a working set stays: beyond, lines that prefetchers bring in push out others."""
 OVERFLOWS = 1.4
 """Share of a level from which nothing of a working set stays until it comes round again: following a random cycle of
-lines takes as long in 2.0 MiB as in 0.5 on a core of Emerald Rapids with a second level of 2 MiB, and in 3 MiB as long
-as in 6 (papers_notes/ecm.md)."""
+lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second level of 2 MiB (papers_notes/ecm.md)."""
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 START = 256

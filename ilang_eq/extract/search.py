@@ -19,6 +19,7 @@ import numpy as np
 
 from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build
+from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain
@@ -129,6 +130,29 @@ def _departures(model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int
     yield from ([table] for c in large for table in forbidden[c])
     if len(large) > 1:
         yield from ([forbidden[c][n] for c in large] for n in range(len(_ALIKE_IN)))
+    yield from _otherwise_online(model, schedule, sizes)
+
+
+def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
+    """Tables that forbid repairs where ``schedule`` has some; where it has none, those that demand the largest."""
+    structure = model.structure
+    places = {c: structure.places[c] for c in schedule.states}
+    if any(map(_waits, schedule.states.values())):
+        yield [_forbidding(place, model.domains[c], _waits) for c, place in places.items()]
+        return
+    work = {
+        c: math.prod(sizes[axis] for axis in structure.loops(state.root))
+        for c, state in schedule.states.items()
+        if any(other is not None and _waits(other) for other in model.domains[c])
+    }
+    if work:
+        c = min(work, key=lambda c: (-work[c], c))
+        yield [_forbidding(places[c], model.domains[c], lambda state: not _waits(state))]
+
+
+def _waits(state: State) -> bool:
+    """Whether it is computed from a statistic that is still under way."""
+    return bool(state.ties.waits)
 
 
 _ALIKE_IN: tuple[Callable[[State], Callable[[State], bool]], ...] = (
