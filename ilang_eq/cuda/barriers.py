@@ -23,20 +23,33 @@ def with_barriers(launch: Launch, homes: Mapping[str, Home]) -> Launch:
 
 
 class _Placer:
-    """Walks the nodes with the accesses since the last barrier."""
+    """Walks the nodes with the accesses since the last barrier.
+
+    A loop is walked once more than it takes for nothing to change, and so are those inside, each time: what is known of
+    a place in the tree (nodes by identity, which the launch keeps alive) is found out once.
+    """
 
     def __init__(self, homes: Mapping[str, Home], block: Block) -> None:
         self._homes = homes
         self._block = block
+        self._touched: dict[tuple[int, ...], Pending] = {}
+        self._loops: dict[tuple[tuple[int, ...], Pending], tuple[tuple[Node, ...], Pending]] = {}
 
     def loop(self, body: Sequence[Node], pending: Pending, scope: Scope) -> tuple[tuple[Node, ...], Pending]:
         """The body of a loop: what its end leaves pending meets its beginning."""
+        key = (tuple(map(id, scope.path)), pending)
+        if key not in self._loops:
+            self._loops[key] = self._settled(body, pending, scope)
+        return self._loops[key]
+
+    def _settled(self, body: Sequence[Node], pending: Pending, scope: Scope) -> tuple[tuple[Node, ...], Pending]:
         nodes, after = self._block_of(body, pending, scope)
-        while True:
+        while not after <= pending:
             again, more = self._block_of(body, pending | after, scope)
             if again == nodes and more <= pending | after:
                 return nodes, pending | more
             nodes, after = again, after | more
+        return nodes, pending | after
 
     def _block_of(self, body: Sequence[Node], pending: Pending, scope: Scope) -> tuple[tuple[Node, ...], Pending]:
         nodes: list[Node] = []
@@ -85,6 +98,12 @@ class _Placer:
 
     def _accesses(self, leaf: Leaf, scope: Scope) -> Pending:
         """What a leaf touches outside its thread's registers. Where the target is there, one thread does it all."""
+        key = (id(leaf), *map(id, scope.path))
+        if key not in self._touched:
+            self._touched[key] = self._outside_registers(leaf, scope)
+        return self._touched[key]
+
+    def _outside_registers(self, leaf: Leaf, scope: Scope) -> Pending:
         first = guarded(leaf, self._homes)
         found = [(place, written) for place, written in touched(leaf) if self._homes[place.buffer].where != "registers"]
         if isinstance(leaf, Contract):
