@@ -40,13 +40,16 @@ class Form:
     """The separations of one value; a None is one that does not exist.
 
     ``rows`` names, per dimension of the statistic, the axis of the value's expression that indexes it. ``divided`` is
-    whether it was divided by on the way, even where that has cancelled since: then it must not read as 0.
+    whether it was divided by on the way, even where that has cancelled since: then it must not read as 0. ``tame``
+    says that while x is unfinished nothing on the way overflows that would not with the finished x: the exponents in
+    which x stands are bounded from above, and no such power is divided by.
     """
 
     rows: str
     shift: float | None
     factor: Factor | None
     divided: bool = False
+    tame: bool = True
 
 
 FREE = Form("", 0.0, Factor())
@@ -58,8 +61,14 @@ def read_form(rows: str) -> Form:
     return Form(rows, 1.0, Factor(power=1.0))
 
 
-def apply_form(expr: Expr, operands: tuple[Form | None, ...]) -> Form | None:
-    """The form of a pointwise ``expr`` whose operands have forms (None: no form at all, not even free)."""
+def apply_form(expr: Expr, operands: tuple[Form | None, ...], bounded: bool = False) -> Form | None:
+    """The form of a pointwise ``expr`` whose operands have forms (None: no form at all, not even free).
+
+    Args:
+        expr: one operation.
+        operands: their forms.
+        bounded: whether ``expr``, if it is a power, has an exponent that is bounded while x is unfinished.
+    """
     given = [form for form in operands if form is not None]
     if len(given) < len(operands):
         return None
@@ -73,7 +82,26 @@ def apply_form(expr: Expr, operands: tuple[Form | None, ...]) -> Form | None:
     else:
         shift, factor = _binary(expr, given[0], given[1])
     divided = any(form.divided for form in given) or _divides(expr, given)
-    return None if shift is None and factor is None else Form(bound.pop(), shift, factor, divided)
+    tame = all(form.tame for form in given) and (bounded or not raises(expr, given)) and not _inverts(expr, given)
+    return None if shift is None and factor is None else Form(bound.pop(), shift, factor, divided, tame)
+
+
+def raises(expr: Expr, operands: Sequence[Form | None]) -> bool:
+    """Whether ``expr`` is a power with the statistic in its exponent."""
+    exponent = operands[-1]
+    return expr.op == "pow" and exponent is not None and exponent.shift not in (0, None)
+
+
+def _inverts(expr: Expr, operands: Sequence[Form]) -> bool:
+    """Whether ``expr`` takes the reciprocal of a power with the statistic in its exponent: that may underflow."""
+    match expr.op:
+        case "div":
+            below = operands[-1].factor
+        case "pow" if isinstance(expr.operands[-1], Literal) and expr.operands[-1].value < 0:
+            below = operands[0].factor
+        case _:
+            return False
+    return below is not None and below.rate != 0
 
 
 def _divides(expr: Expr, operands: Sequence[Form]) -> bool:
@@ -99,8 +127,6 @@ def _unary(op: str, v: Form) -> tuple[float | None, Factor | None]:
             return None, (None if v.factor is None else v.factor.to(-1))
         case "pow":
             return None, _exponential(math.e, v)
-        case "log":
-            return _logarithm(math.e, v), None
         case _:
             return None, None
 
@@ -123,8 +149,6 @@ def _binary(expr: Expr, a: Form, b: Form) -> tuple[float | None, Factor | None]:
             return None, _exponential(left, b)
         case "pow" if right is not None and right == int(right) and a.factor is not None:
             return None, a.factor.to(right)
-        case "log" if left is not None and left > 0 and left != 1:
-            return _logarithm(left, b), None
         case "max" | "min":
             same = a.factor if a.factor == b.factor and a.factor is not None and a.factor.positive else None
             return (a.shift if a.shift == b.shift else None), same
@@ -150,11 +174,6 @@ def _product(a: Factor | None, b: Factor | None) -> Factor | None:
 
 def _exponential(base: float, v: Form) -> Factor | None:
     return None if v.shift is None else Factor(rate=v.shift * math.log(base))
-
-
-def _logarithm(base: float, v: Form) -> float | None:
-    """ln(u·e^(r·x)) = ln u + r·x; with a power of x in it the sign of x would matter."""
-    return v.factor.rate / math.log(base) if v.factor is not None and v.factor.positive else None
 
 
 def reduce_form(expr: Expr, v: Form | None) -> Form | None:

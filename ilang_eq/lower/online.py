@@ -8,20 +8,25 @@ accumulator that restarts with the same loop and whose value separates from x (`
   * eager: u·e^(rate·x) would overflow if x were left out; the accumulator is multiplied by
     e^(rate·(x' − x)) each time x moves to x'. Infinite x reads as 0, and is put right after the loop, so
     that −inf − (−inf) never arises inside. Only an extremum will do, and only in the direction that makes the
-    factor at most 1: what has underflowed does not grow back.
+    factor at most 1: what has underflowed does not grow back. And only of what is raised itself (``sums.py``):
+    e^(v − x) may overflow before x is its maximum, unless that is the maximum of v; what has overflowed stays so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
+from itertools import product
 from typing import Literal as Choice
 
-from ilang_eq.lang.expr import Access
-from ilang_eq.lower.forms import FREE, Factor, Form, apply_form, read_form, reduce_form
+from ilang_eq.lang.expr import Access, Literal
+from ilang_eq.lower.forms import FREE, Factor, Form, apply_form, raises, read_form, reduce_form
 from ilang_eq.lower.ir import Correction
 from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.staging import KernelNest, StagingError
+from ilang_eq.lower.sums import Sums, bounded, lowers, scaled
 
 Kind = Choice["max-shift", "divisor", "shift", "scale"]
 
@@ -84,11 +89,16 @@ class Online:
         return [Correction(r.accumulator.node, r.statistic.node, r.kind) for r in self.repairs]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Analysis:
     nest: KernelNest
     forms: dict[Instance, dict[Instance, Form | None]] = field(default_factory=dict)
     entries: dict[Instance, dict[Instance, frozenset[tuple[Instance, int]]]] = field(default_factory=dict)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """What the values of the graph are sums of: few kernels ask."""
+        return Sums(self.nest.graph)
 
 
 def find_repairs(nest: KernelNest) -> Online:
@@ -144,7 +154,35 @@ def _forms(analysis: _Analysis, instance: Instance) -> dict[Instance, Form | Non
     analysis.entries[instance] = {s: frozenset(e) for s, e in entries.items()}
     if instance.expr.reduced:
         return {s: forms[0] for s, forms in found.items()}
-    return {s: apply_form(instance.expr, tuple(forms)) for s, forms in found.items()}
+    return {
+        s: apply_form(instance.expr, tuple(forms), raises(instance.expr, forms) and _bounded(analysis, instance, s))
+        for s, forms in found.items()
+    }
+
+
+def _bounded(analysis: _Analysis, power: Instance, statistic: Instance) -> bool:
+    """Whether an exponent with ``statistic`` in it is at most what it is at the element that decides the statistic."""
+    sums = analysis.sums
+    base = power.expr.operands[0]
+    falls = len(power.expr.operands) == 2 and isinstance(base, Literal) and base.value < 1
+    exponent = scaled(sums.read(power.node, -1), -1 if falls else 1)
+    ((atom, _),) = sums.of_node[statistic.node]
+    terms = [term for term, c in exponent.items() if term[0] == atom and lowers(sums, term, c)]
+    if len(terms) != 1:
+        return False
+    bound = sums.bound[statistic.node]
+    return bounded(sums, exponent, terms[0], _elements(analysis.nest, power, statistic, bound))
+
+
+def _elements(nest: KernelNest, reader: Instance, statistic: Instance, reduced: str) -> Iterator[tuple[str, ...]]:
+    """Which axes of ``reader`` may stand for the ``reduced`` ones: the statistic has seen the element there."""
+    sites = partial_sites(nest, statistic)
+
+    def along(axis: str) -> list[str]:
+        shared = [(n, loop) for n, loop in enumerate(statistic.loops[axis]) if any(s.inside(loop) for s in sites)]
+        return [a for a, loops in reader.loops.items() if all(loop in loops[n : n + 1] for n, loop in shared)]
+
+    return product(*map(along, reduced))
 
 
 def _put(found: dict[Instance, list[Form | None]], statistic: Instance, arity: int, k: int, form: Form | None) -> None:
@@ -196,6 +234,9 @@ def _repair(analysis: _Analysis, online: Online, instance: Instance, statistic: 
         raise _refusal(nest, statistic, "it enters both as a factor and in an exponent")
     if repair.eager and not _shrinks(repair):
         why = f"as it moves, what `{instance.expr}` has accumulated may have to grow, after it has underflowed"
+        raise _refusal(nest, statistic, why)
+    if not form.tame:
+        why = f"`{instance.expr}` accumulates powers that may overflow on the way: what is raised must be bounded by it"
         raise _refusal(nest, statistic, why)
     _require_rows(nest, repair)
     if repair.eager or repair.factor.power or repair.shift:

@@ -11,6 +11,7 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.rewrites import RuleSet, default
 from ilang_eq.rewrites.explore import explore
 from ilang_eq.rewrites.space import ENode, Reduce, Repair, Space
+from tests.lower.test_online import CAPPED, UNCAPPED
 from tests.random_programs import random_case
 from tests.rewrites.components import ATTENTION, SOFTMAX, space_of
 from tests.rewrites.evaluation import Array, evaluate_space, node_value
@@ -75,6 +76,18 @@ def test_refusals(component: Component) -> None:
     assert kinds(component, default - "algebra") == set()
 
 
+@pytest.mark.parametrize("name", CAPPED)
+def test_powers_of_what_the_extremum_bounds_are_repaired(name: str) -> None:
+    """As in the pass that lowers."""
+    assert "max-shift" in kinds(CAPPED[name])
+
+
+@pytest.mark.parametrize("name", UNCAPPED)
+def test_powers_that_may_overflow_on_the_way_are_refused(name: str) -> None:
+    """As in the pass that lowers."""
+    assert "max-shift" not in kinds(UNCAPPED[name]) | kinds(UNCAPPED[name], default - "algebra")
+
+
 def test_sums_of_forms_need_a_common_factor() -> None:
     def two(first: str, second: str) -> Component:
         doubled = SHIFTED >> (i(first) & i(second)) >> i("ij+ij~ij")
@@ -106,7 +119,7 @@ def test_log_sum_exp_is_online() -> None:
     assert "max-shift" in kinds((EXP >> SUM) >> i("$i~i"))
 
 
-@pytest.mark.parametrize("rule", ["form-statistic", "form-sum", "form-exponential", "repair-sum", "online"])
+@pytest.mark.parametrize("rule", ["form-along", "form-capped", "form-exponential", "repair-sum", "online"])
 def test_dropping_an_online_rule_loses_the_repair(rule: str) -> None:
     assert kinds(SOFTMAX) == {"max-shift"}
     assert kinds(SOFTMAX, default - rule) == set()
