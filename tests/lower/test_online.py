@@ -158,6 +158,14 @@ def test_powers_of_what_the_extremum_bounds_are_repaired(name: str) -> None:
     agrees(CAPPED[name], [RISING])
 
 
+@pytest.mark.parametrize("maximum", [i(">ijk~ij||jik") >> i(">ij~i||ji0"), i(">ijk~i||jik")])
+def test_a_maximum_over_several_axes_bounds_what_it_has_seen(maximum: Component) -> None:
+    powers = (I & maximum) >> i("ijk-i~ijk||ji1k") >> i("^ijk~ijk||jik0")
+    component = powers >> i("+ijk~ij||jik0") >> i("+ij~i||ji0")
+    assert [c.kind for c in component.plan().corrections] == ["max-shift"]
+    agrees(component, [RISING.reshape(4, 3, 3)])
+
+
 @pytest.mark.parametrize("name", UNCAPPED)
 def test_powers_that_may_overflow_on_the_way_are_refused(name: str) -> None:
     with pytest.raises(ScheduleError, match="may overflow on the way"):
