@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, program_cost
@@ -45,12 +45,15 @@ def _on_a_gpu(threads: int, precision: Precision) -> Models:
 
     gpu = chosen_gpu()
 
+    def judge(program: Program, extents: Extents) -> Cost:
+        return gpu_cost(replace(program, precision=precision), extents, gpu)
+
     further = in_registers if precision == "float32" else core_variants
 
     def wanted(graph: Graph) -> Iterable[Graph]:
         return dict.fromkeys((*variants(graph), *further(graph)))
 
-    return Models(as_processor(gpu), gpu.sms, lambda program, extents: gpu_cost(program, extents, gpu), wanted)
+    return Models(as_processor(gpu), gpu.sms, judge, wanted)
 
 
 MODELS: dict[str, Callable[[int, Precision], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}
