@@ -16,6 +16,7 @@ from ilang_eq.lower.panels import in_panels
 from ilang_eq.lower.program import KernelCode
 from ilang_eq.lower.staging import StagingError, build_nest
 from ilang_eq.lower.storage import Place, flat_place
+from ilang_eq.lower.sums import Sums
 
 
 def lower(graph: Graph, *, alternatives: bool = True) -> Program:
@@ -37,14 +38,14 @@ def lower(graph: Graph, *, alternatives: bool = True) -> Program:
 
 
 def _lower(graph: Graph) -> Program:
-    shapes, meanings = infer(graph), Meanings(graph)
+    shapes, meanings, sums = infer(graph), Meanings(graph), Sums(graph)
     whole = _whole_tensors(graph, shapes)
     kernels: list[Kernel] = []
     locals_: list[Buffer] = []
     corrections: set[Correction] = set()
     for root in kernel_roots(graph):
         nest = build_nest(graph, shapes, meanings, root)
-        online = find_repairs(nest)
+        online = find_repairs(nest, sums)
         code = KernelCode(shapes, nest, online, whole, buffers=list(locals_))
         kernels.append(Kernel(f"{graph.nodes[root].expr.op}{root}", code.statements()))
         locals_ = code.buffers

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from itertools import product
 from typing import Literal as Choice
 
@@ -89,21 +88,17 @@ class Online:
         return [Correction(r.accumulator.node, r.statistic.node, r.kind) for r in self.repairs]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Analysis:
     nest: KernelNest
+    sums: Sums
     forms: dict[Instance, dict[Instance, Form | None]] = field(default_factory=dict)
     entries: dict[Instance, dict[Instance, frozenset[tuple[Instance, int]]]] = field(default_factory=dict)
 
-    @cached_property
-    def sums(self) -> Sums:
-        """What the values of the graph are sums of: few kernels ask."""
-        return Sums(self.nest.graph)
 
-
-def find_repairs(nest: KernelNest) -> Online:
+def find_repairs(nest: KernelNest, sums: Sums) -> Online:
     """Derive every repair, or raise StagingError where a partial value cannot be repaired."""
-    online, analysis = Online(), _Analysis(nest)
+    online, analysis = Online(), _Analysis(nest, sums)
     for instance in _by_dependence(nest):
         for site in partial_sites(nest, instance):
             _require_unbroken(nest, instance, site)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import isclose, isfinite
 
@@ -44,26 +45,32 @@ class Extremum:
         return _gathered((_renamed(term, letters), c) for term, c in self.inner)
 
 
-@dataclass(slots=True)
+@dataclass
 class Sums:
-    """The sums of one graph, and what its extrema are taken of. ``bound`` are a reduction's letters, by its node."""
+    """The sums of one graph, all found when first asked for, and what its extrema are taken of.
+
+    ``bound`` are the letters that an extremum is taken over, by its node.
+    """
 
     graph: Graph
-    of_node: dict[int, Sum] = field(default_factory=dict)
     bound: dict[int, str] = field(default_factory=dict)
     extrema: dict[int, Extremum] = field(default_factory=dict)
     _numbers: dict[object, int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def of_node(self) -> Mapping[int, Sum]:
+        """The sum that each node is."""
+        found: dict[int, Sum] = {}
         for node in self.graph.order():
-            self.of_node[node] = self._sum(node)
+            found[node] = self._sum(node, found)
+        return found
 
     def read(self, node: int, operand: int) -> Sum:
         """An operand of a node, in the letters of that node."""
         given = self.graph.nodes[node]
-        return self._read(given.expr.operands[operand], given.operands[operand])
+        return self._read(given.expr.operands[operand], given.operands[operand], self.of_node)
 
-    def _read(self, operand: Access | Literal, source: Source) -> Sum:
+    def _read(self, operand: Access | Literal, source: Source, found: Mapping[int, Sum]) -> Sum:
         match operand, source:
             case Literal(value), _:
                 return {ONE: value} if value else {}
@@ -71,17 +78,15 @@ class Sums:
                 return {(self._number(("input", index)), axes): 1.0}
             case Access(axes), Value(node):
                 letters = dict(zip(self.graph.nodes[node].expr.output, axes, strict=True))
-                return _gathered((_renamed(term, letters), c) for term, c in self.of_node[node].items())
+                return _gathered((_renamed(term, letters), c) for term, c in found[node].items())
             case _:
                 raise AssertionError(f"{operand} reads a number")
 
-    def _sum(self, node: int) -> Sum:
-        expr = self.graph.nodes[node].expr
-        reads = [self.read(node, k) for k in range(len(expr.operands))]
-        found = None if expr.reduced else _expanded(expr, reads)
-        if found is None or len(found) > _LONGEST:
-            return {self._atom(node, expr, reads): 1.0}
-        return found
+    def _sum(self, node: int, found: Mapping[int, Sum]) -> Sum:
+        expr, sources = self.graph.nodes[node].expr, self.graph.nodes[node].operands
+        reads = [self._read(o, s, found) for o, s in zip(expr.operands, sources, strict=True)]
+        whole = None if expr.reduced else _expanded(expr, reads)
+        return {self._atom(node, expr, reads): 1.0} if whole is None or len(whole) > _LONGEST else whole
 
     def _atom(self, node: int, expr: Expr, reads: Sequence[Sum]) -> Term:
         """The atom that a node is: by its op and its operands, with its letters renamed by first appearance."""
