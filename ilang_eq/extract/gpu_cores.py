@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 TILES = ((128, 128), (128, 64), (64, 64), (256, 128))
 """Tiles of the last two axes of a product that is a kernel of its own."""
-INSIDE = ((64, 32), (64, 64), (128, 32))
+INSIDE = ((64, 32), (64, 64), (128, 32), (64, 16))
 """Tiles where a product is inside another's loops: of axes that nothing reduces, and of those that something does."""
 
 
