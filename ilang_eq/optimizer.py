@@ -242,10 +242,12 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
     from ilang_eq.extract.footprint import bytes_of
     from ilang_eq.lower import lower
     from ilang_eq.lower.preparation import recurring
+    from ilang_eq.lower.walk import updates
 
     program = recurring(lower(wire(component), alternatives=False), request.constants)
-    stored = bytes_of((b for b in program.buffers if b.role in ("workspace", "local")), request.extents)
-    return Schedule(component, models.judge(program, request.extents), stored=stored)
+    written = {update.target.buffer for kernel in program.kernels for update in updates(kernel.body)}
+    stored = bytes_of((b for b in program.buffers if b.role != "output" and b.name in written), request.populated)
+    return Schedule(component, models.judge(program, request.populated), stored=stored)
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:

@@ -193,20 +193,17 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
-        return sum(self.phases(into), Traffic())
+        return sum((traffic for found in self.phases(into) for traffic in found.values()), Traffic())
 
-    def phases(self, into: Cache | TranslationBuffer) -> list[Traffic]:
+    def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
-        return [sum(found.values(), Traffic()) for found in self._fetched(into)]
-
-    def _fetched(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         found: list[ByBuffer] = [{} for _ in range(self.count)]
         once = {buffer: into.fetch(span) for buffer, span in self.whole.items()}
         lost = self._lost(into)
         anew: list[ByBuffer] = []
         if lost:
             rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
-            anew = [*(phase for loop in self.loops for phase in loop._fetched(into)), rest]
+            anew = [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
         for buffer, least in once.items():
             users = self.users[buffer]
             again = (

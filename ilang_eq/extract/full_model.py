@@ -64,10 +64,20 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Issuing instructions, or moving data out of a level."""
+    """Issuing instructions, or moving data out of a level; ``awaited`` leaves out what is in panels.
+
+    A panel, whose rows of constant length lie one after another, is gone through from start to end: prefetchers see it
+    coming, and what comes for the first time is asked for ahead (``c/ahead.py``).
+    """
 
     name: str
     seconds: float
+    awaited: float
+
+    def shown(self, longest: _Part) -> float:
+        """The seconds that show beside ``longest``; of what was asked for, fewer the longer it has to come."""
+        asked = self.seconds - self.awaited
+        return overlap.SHOWN * (self.awaited + asked * self.seconds / longest.seconds) if self.seconds else 0.0
 
 
 _Phase = tuple[_Part, ...]
@@ -90,8 +100,8 @@ class _NestCost:
 
 def _seconds(phase: _Phase) -> float:
     """The slowest part, and what does not overlap with it."""
-    seconds = [part.seconds for part in phase]
-    return overlap.SHOWN * sum(seconds) + (1 - overlap.SHOWN) * max(seconds)
+    longest = max(phase, key=lambda part: part.seconds)
+    return longest.seconds + sum(part.shown(longest) for part in phase if part is not longest)
 
 
 def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
@@ -114,10 +124,11 @@ def _kernel(
     nodes = evaluate(kernel.body, extents)
     places = iter(regions(nodes, program.buffers, extents))
     padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
+    panels = frozenset(b.name for b in program.buffers if b.name in padded and len(b.dims) > 1)
     costs = []
     for node in nodes:
         if isinstance(node, Loop):
-            costs.append(_nest(node, next(places), machine, threads, whole, padded))
+            costs.append(_nest(node, next(places), machine, threads, whole, padded, panels))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, padded)),),), 0.0, 0.0))
@@ -125,20 +136,29 @@ def _kernel(
 
 
 def _nest(
-    loop: Loop, region: Region, machine: Machine, threads: int, whole: float, padded: frozenset[str]
+    loop: Loop,
+    region: Region,
+    machine: Machine,
+    threads: int,
+    whole: float,
+    padded: frozenset[str],
+    panels: frozenset[str],
 ) -> _NestCost:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
-    found = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, padded), found)]
+    search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
+    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, padded), search)]
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
         if whole <= inner.bytes:
             continue
-        for phase, moved in zip(phases, region.phases(Cache(inner, outer)), strict=False):
-            phase.append(_Part(outer.name, _transfer(moved.bytes, share, outer) * _NS))
+        for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
+            moved = sum(found.values(), Traffic())
+            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in panels)
+            seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+            phase.append(_Part(outer.name, *seconds))
             stall += _stall(moved, share, outer) * _NS
     for entries, cost in TRANSLATIONS:
         stall += region.fetched(TranslationBuffer(entries)).all * cost * share * _NS
@@ -153,7 +173,7 @@ def _stall(moved: Traffic, share: float, level: Level) -> float:
 
 
 def _computing(nanoseconds: float) -> _Part:
-    return _Part("issue", nanoseconds * _NS)
+    return _Part("issue", nanoseconds * _NS, nanoseconds * _NS)
 
 
 def _tasks(loop: Loop) -> tuple[Loop, ...]:

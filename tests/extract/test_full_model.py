@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ilang_eq.extract import overlap
-from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.full_model import Cost, _Part, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -176,6 +176,21 @@ def test_the_seconds_are_the_slowest_parts_and_what_they_do_not_hide() -> None:
     assert len(kernels) == 5
     shown = sum((1 - overlap.SHOWN) * max(parts) + overlap.SHOWN * sum(parts) for parts in kernels.values())
     assert result.seconds == pytest.approx(overhead + shown, rel=0.02)
+
+
+def test_what_comes_out_of_panels_shows_less_the_shorter_it_takes() -> None:
+    issue = _Part("issue", 10.0, 10.0)
+    rows, few, many = (_Part("L2", *times) for times in ((4.0, 4.0), (4.0, 0.0), (10.0, 0.0)))
+    assert rows.shown(issue) == pytest.approx(overlap.SHOWN * 4.0)
+    assert few.shown(issue) == pytest.approx(overlap.SHOWN * 4.0 * 0.4)
+    assert many.shown(issue) == pytest.approx(overlap.SHOWN * 10.0)
+
+
+def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
+    """The same tile; the packed factor is 64 columns at a time, row after row, or in place."""
+    packed = (I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
+    in_place = i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
+    assert seconds(packed, (1024, 1024), (1024, 1024)) < seconds(in_place, (1024, 1024), (1024, 1024))
 
 
 def test_phases_do_not_hide_each_other() -> None:
