@@ -30,7 +30,7 @@ class Schedule:
         component: the component.
         cost: the model's.
         measured: seconds, only where it was timed.
-        stored: bytes of its intermediate results, where a search looked at them.
+        stored: bytes of its intermediate results, copies left out, where a search looked at them.
     """
 
     component: Component

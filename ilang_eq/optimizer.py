@@ -241,12 +241,14 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
     """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
     from ilang_eq.extract.footprint import bytes_of
     from ilang_eq.lower import lower
+    from ilang_eq.lower.ir import Load
     from ilang_eq.lower.preparation import recurring
     from ilang_eq.lower.walk import updates
 
     program = recurring(lower(wire(component), alternatives=False), request.constants)
-    written = {update.target.buffer for kernel in program.kernels for update in updates(kernel.body)}
-    stored = bytes_of((b for b in program.buffers if b.role != "output" and b.name in written), request.populated)
+    found = (update for kernel in program.kernels for update in updates(kernel.body))
+    computed = {update.target.buffer for update in found if not isinstance(update.value, Load)}
+    stored = bytes_of((b for b in program.buffers if b.role != "output" and b.name in computed), request.populated)
     return Schedule(component, models.judge(program, request.populated), stored=stored)
 
 
