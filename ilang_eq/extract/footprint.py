@@ -21,7 +21,7 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Consta
 
 LINE = 64
 """Bytes in a cache line."""
-FITS = 0.75
+FITS = 0.5
 """Share of a level up to which a working set stays: beyond, lines that prefetchers bring in push out others."""
 OVERFLOWS = 1.4
 """Share of a level from which nothing of a working set stays until it comes round again: following a random cycle of

@@ -69,7 +69,7 @@ def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, ru
 
 def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
     """Two passes read the row; its differences, which keep their place, are written by one and read by another."""
-    rows, row, long_row = 8, int(LEVEL.bytes) // 4, int(LEVEL.bytes) * 4
+    rows, row, long_row = 8, int(LEVEL.bytes) // 8, int(LEVEL.bytes) * 4
     output = 4 * rows * SOURCE.written
     once = nest(PASSES, rows, row // 4).fetched(CACHE).all
     assert once == pytest.approx(rows * row + SOURCE.written * row + output)
