@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16,k:256|j1kik'i'j'") >> i("+kij~ij|i:6,j:16,k:256|jkik'i'j'0")
+i("ik*kj~kij|i:2:6,j:48,k:256|ikji'k'i''j'") >> i("+kij~ij|i:2:6,j:48,k:256|ikji'k'i''j'0")

@@ -1,1 +1,1 @@
-i("+ik~ik|i:16,k:32|iki'k'") >> ~i("kj*ik~kij|i:2:8,j:48,k:32|ik1ji'k'i''j'") >> i("+kij~ij|i:2:8,j:48,k:32|ikji'k'i''j'0")
+i("+ik~ik|i:64,k:32|iki'k'") >> ~i("kj*ik~kij|i:8:8,j:48,k:32|ik1ji'k'i''j'") >> i("+kij~ij|i:8:8,j:48,k:32|ikji'k'i''j'0")

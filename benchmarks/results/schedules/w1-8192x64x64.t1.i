@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:12,j:32|ijki'j'") >> i("+kij~ij|i:12,j:32|ijki'j'0")
+(I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:64|j1iki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
