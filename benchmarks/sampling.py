@@ -64,7 +64,7 @@ def sample(workload: Workload, machine: Machine, threads: int, size: int, seed: 
     shapes = workload.ranking_shapes
     pool: dict[str, Contender] = {}
     for structure in _structures(workload, threads):
-        for text in dict.fromkeys((str(structure), *_varied(structure, shapes, rng))):
+        for text in dict.fromkeys((str(structure), *varied(structure, shapes, rng))):
             if text not in pool and (cost := predict(text, shapes, machine, threads)) is not None:
                 pool[text] = Contender(text, cost.seconds)
     return stratified(pool.values(), size, rng)
@@ -110,14 +110,16 @@ def _structures(workload: Workload, threads: int) -> list[Component]:
     return list(found)
 
 
-def _varied(component: Component, shapes: Sequence[Shape], rng: np.random.Generator) -> Iterator[str]:
-    """``component`` with other tile sizes."""
+def varied(
+    component: Component, shapes: Sequence[Shape], rng: np.random.Generator, tiles: Sequence[int] = TILES
+) -> Iterator[str]:
+    """``component`` with other tile sizes, out of ``tiles``."""
     graph = wire(component)
     inferred = infer(graph)
     extents = inferred.bind(tuple(shapes))
     keys = sorted({key for n in range(len(graph.nodes)) for key in _split_axes(graph, inferred, n)})
     for _ in range(VARIATIONS if keys else 0):
-        change = {key: _other_factors(key, extents, rng) for key in keys if rng.random() < 2 / max(len(keys), 2)}
+        change = {key: _other_factors(key, extents, rng, tiles) for key in keys if rng.random() < 2 / max(len(keys), 2)}
         nodes = tuple(replace(node, expr=_split(node.expr, change, inferred, n)) for n, node in enumerate(graph.nodes))
         yield str(unwire(replace(graph, nodes=nodes)))
 
@@ -126,13 +128,13 @@ def _split_axes(graph: Graph, inferred: Shapes, node: int) -> list[Loops]:
     return [(inferred.extent(node, axis), axis, factors) for axis, factors in graph.nodes[node].expr.splits]
 
 
-def _other_factors(key: Loops, extents: Extents, rng: np.random.Generator) -> tuple[int, ...]:
-    """The factors of an axis, one of them moved on the ladder of ``TILES``."""
+def _other_factors(key: Loops, extents: Extents, rng: np.random.Generator, tiles: Sequence[int]) -> tuple[int, ...]:
+    """The factors of an axis, one of them moved on the ladder of ``tiles``."""
     dimension, _, factors = key
     changed = int(rng.integers(len(factors)))
     old = factors[changed]
     others = math.prod(factors) // old
-    near = [t for t in TILES if old / FARTHEST <= t <= old * FARTHEST and t * others < extents[dimension]]
+    near = [t for t in tiles if old / FARTHEST <= t <= old * FARTHEST and t * others < extents[dimension]]
     new = int(rng.choice(near)) if near else old
     return (*factors[:changed], new, *factors[changed + 1 :])
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang_eq.calibrate.gpu_source import CHAINS, KERNELS, READS, STEPS, THREADS, gpu_probe_source
+from ilang_eq.calibrate.gpu_source import CHAINS, KERNELS, READS, STEPS, TENSOR_SHARE, THREADS, gpu_probe_source
 from ilang_eq.cuda import device
 from ilang_eq.cuda.build import build
 from ilang_eq.errors import OptionError
@@ -80,7 +80,7 @@ def _described(probes: Probes, told: dict[str, Any], default: Gpu) -> Gpu:
         clock_ghz=_figure(clock),
         issue=default.issue,
         fma=_figure(fma),
-        tensor=default.tensor,
+        tensor=_figure(TENSOR_SHARE * probes.rate("tensor")[0]),
         special=_figure(probes.rate("special")[0]),
         shared_bytes_per_clock=_figure(probes.shared()),
         registers=told["regsPerMultiprocessor"],

@@ -43,6 +43,40 @@ probe_{name}(const float *__restrict__ given, float *__restrict__ out, long long
 }}
 """
 
+_TENSOR = """\
+// Products of 16 x 8 x 8 factors of tf32, which a warp's tensor core adds up.
+extern "C" __global__ void __launch_bounds__({threads})
+probe_tensor(const float *__restrict__ given, float *__restrict__ out, long long *__restrict__ cycles, long long times)
+{{
+    float sums[{chains}][4];
+    for (int k = 0; k < {chains}; k++)
+        for (int n = 0; n < 4; n++)
+            sums[k][n] = given[(threadIdx.x + k + n) % 32];
+    const unsigned b = __float_as_uint(given[32]), c = __float_as_uint(given[33]);
+    const long long begun = clock64();
+    for (long long t = 0; t < times; t++) {{
+#pragma unroll
+        for (int s = 0; s < {steps}; s++) {{
+#pragma unroll
+            for (int k = 0; k < {chains}; k++)
+                asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                             "{{%0, %1, %2, %3}}, {{%4, %5, %4, %5}}, {{%5, %4}}, {{%0, %1, %2, %3}};"
+                             : "+f"(sums[k][0]), "+f"(sums[k][1]), "+f"(sums[k][2]), "+f"(sums[k][3])
+                             : "r"(b), "r"(c));
+        }}
+    }}
+    if (threadIdx.x == 0)
+        cycles[blockIdx.x] = clock64() - begun;
+    float total = 0.0f;
+    for (int k = 0; k < {chains}; k++)
+        for (int n = 0; n < 4; n++)
+            total += sums[k][n];
+    out[(long long)blockIdx.x * {threads} + threadIdx.x] = total;
+}}
+"""
+TENSOR_SHARE = 16 * 8 * 8 / 32
+"""Multiply-adds of a thread in one operation of ``probe_tensor``."""
+
 _MEMORY = """\
 extern "C" __global__ void __launch_bounds__({threads})
 probe_copy(const float4 *__restrict__ from, float4 *__restrict__ to, long long count)
@@ -143,7 +177,7 @@ probe_nothing(long long *__restrict__ cycles)
 }}
 """
 
-KERNELS = ("fma", "special", "copy", "read_all", "chase", "read_shared", "wait", "shuffle", "nothing")
+KERNELS = ("fma", "special", "tensor", "copy", "read_all", "chase", "read_shared", "wait", "shuffle", "nothing")
 """Each is called ``probe_`` and this in the source."""
 
 
@@ -152,4 +186,4 @@ def gpu_probe_source() -> str:
     sizes = {"threads": THREADS, "chains": CHAINS, "steps": STEPS, "words": WORDS, "reads": READS}
     chained = {"fma": "chain[k] * b + c", "special": "__expf(-chain[k])"}
     rates = [_CHAINED.format(name=name, step=step, **sizes) for name, step in chained.items()]
-    return "\n".join([*rates, _MEMORY.format(**sizes), _BLOCK.format(**sizes)])
+    return "\n".join([*rates, _TENSOR.format(**sizes), _MEMORY.format(**sizes), _BLOCK.format(**sizes)])

@@ -34,7 +34,10 @@ static long long clock64() { return ticks += 100; }
 #define __restrict__
 #define __shared__ static
 #define __expf expf
+static unsigned __float_as_uint(float x) { return (unsigned)x; }
 """
+MATRIX_PRODUCT = "for (int n = 0; n < 4; n++) sums[k][n] += 1.0f;"
+"""What stands for one of tensor cores."""
 HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\)\s*(\w+)\(\s*(.*?)\)\s*\{', re.DOTALL)
 TOLD = {
     "multiProcessorCount": 2, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472,
@@ -56,6 +59,7 @@ def test_they_compile_and_fill_a_multiprocessor_once() -> None:
 def on_the_cpu() -> dict[str, Callable[..., None]]:
     """The kernels as functions of a grid, a block and arguments, like CuPy's."""
     source = re.sub(r'extern "C" __global__ void __launch_bounds__\(\d+\)', "static void", gpu_probe_source())
+    source = re.sub(r"asm volatile\(.*?\);", MATRIX_PRODUCT, source, flags=re.DOTALL)
     lines = [PRELUDE, "static uint64_t given[8];", source]
     for name, parameters in HEAD.findall(gpu_probe_source()):
         kinds = [parameter.rsplit(" ", 1)[0].replace("*__restrict__", "*") for parameter in parameters.split(",")]
@@ -109,6 +113,10 @@ def test_what_the_kernels_do() -> None:
     assert (cycles.values > 0).all()
     run("special", 3, THREADS, given, sums, cycles, 4)
     assert sums.values == pytest.approx(np.full(3 * THREADS, 8 * 0.5671433 + 1.0), rel=1e-3), "x = exp(-x)"
+    run("tensor", 3, THREADS, given, sums, cycles, 2)
+    assert sums.values == pytest.approx(np.full(3 * THREADS, 8 * 4 * (2 * 32 + 0.5))), (
+        "each sum is added to 32 times a round"
+    )
     run("read_shared", 3, THREADS, given, sums, cycles, 5)
     assert sums.values == pytest.approx(np.full(3 * THREADS, 5 * 8 * 4 * 0.5))
     run("shuffle", 1, 32, sums, cycles, 3)
@@ -147,7 +155,7 @@ def test_calibrate(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_figures_become_a_description() -> None:
     class Pretended(Probes):
         def rate(self, name: str) -> tuple[float, float]:
-            return {"fma": (127.6, 1.85), "special": (15.9, 1.9)}[name]
+            return {"fma": (127.6, 1.85), "special": (15.9, 1.9), "tensor": (20.2, 1.9)}[name]
 
         def shared(self) -> float:
             return 126.44
