@@ -12,12 +12,14 @@ Every result is compared with PyTorch's in float64, on a sample of rows; wrong o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "time":
                 _timed(path, case, options.seconds)
             case "one":
-                _time_here(path, case)
+                _time_here(path, case, options.seconds)
             case _:
                 _report(case, Experiment.read(path), options.detail)
     return 0
@@ -120,10 +122,11 @@ def _timed(path: Path, case: Case, seconds: float) -> None:
     left = 3
     while left:
         command = [sys.executable, "-m", "benchmarks.gpu_ranking", "one", str(path.parent), case.slug]
+        command += ["--seconds", str(seconds)]
         try:
-            done = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, timeout=2 * seconds, capture_output=True, text=True, check=False)
         except subprocess.TimeoutExpired:
-            print(f"{case.name}: cut off after {seconds:.0f} s", flush=True)
+            print(f"{case.name}: cut off after {2 * seconds:.0f} s", flush=True)
             break
         print(done.stdout, end="", flush=True)
         if done.returncode == 0:
@@ -148,31 +151,32 @@ def _lines(path: Path) -> dict[str, list[float]]:
     return found
 
 
-def _time_here(path: Path, case: Case) -> None:
-    """Time what has not been begun; a line before each, and one after."""
+def _time_here(path: Path, case: Case, seconds: float) -> None:
+    """Time what has not been begun, as it is built; a line before each, and one after."""
+    deadline = time.monotonic() + seconds
     experiment = Experiment.read(path)
     lines = path.with_suffix(".lines")
     begun = _lines(lines)
     place = rig("cuda", case.precision != "float32")
-    left = [s.text for s in experiment.schedules if s.text not in begun]
     arch = architecture(0)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        futures = {text: pool.submit(_built, text, case, arch) for text in left}
-        inputs = place.inputs(case, experiment.shapes)
-        reference = dict(peers(place.torch, case, lambda call: call))["torch"]
-        with lines.open("a", encoding="utf-8") as file:
-            for text in left:
-                kernel = futures[text].result()
-                if kernel is None:
-                    continue
+    pool = ThreadPoolExecutor(os.cpu_count())
+    building = [pool.submit(_built, s.text, case, arch) for s in experiment.schedules if s.text not in begun]
+    inputs = place.inputs(case, experiment.shapes)
+    reference = dict(peers(place.torch, case, lambda call: call))["torch"]
+    with contextlib.suppress(TimeoutError), lines.open("a", encoding="utf-8") as file:
+        for future in as_completed(building, max(deadline - time.monotonic(), 0.0)):
+            text, kernel = future.result()
+            if kernel is not None:
                 _write(file, text, [])
                 errors, failed = checked(place, case, {"torch": reference, "ours": kernel}, inputs[0])
                 place.torch.cuda.synchronize()
                 if errors.get("ours", 1.0) > TOLERANCE:
                     print(f"{case.name}: WRONG {errors.get('ours')} {failed} {text}", flush=True)
-                    continue
-                times = place.times({"ours": kernel}, inputs, 0.5, ROUNDS)["ours"]
-                _write(file, text, times)
+                else:
+                    _write(file, text, place.times({"ours": kernel}, inputs, 0.5, ROUNDS)["ours"])
+    sys.stdout.flush()
+    # what is still being compiled cannot be stopped
+    os._exit(0)
 
 
 def _write(file: Any, text: str, times: Sequence[float]) -> None:
@@ -180,15 +184,15 @@ def _write(file: Any, text: str, times: Sequence[float]) -> None:
     file.flush()
 
 
-def _built(text: str, case: Case, arch: int) -> CudaKernel | None:
-    """A kernel whose machine code is in the cache; None if it cannot be built."""
+def _built(text: str, case: Case, arch: int) -> tuple[str, CudaKernel | None]:
+    """A schedule, and its kernel with machine code in the cache; None if it cannot be built."""
     try:
         kernel = _kernel(text, case)
         build(kernel.source, arch)
     except (BuildError, ILangError) as error:
         print(f"{case.name}: {error.message.splitlines()[0]} {text}", flush=True)
-        return None
-    return kernel
+        return text, None
+    return text, kernel
 
 
 def _report(case: Case, experiment: Experiment, detail: bool) -> None:
@@ -202,9 +206,9 @@ def _report(case: Case, experiment: Experiment, detail: bool) -> None:
         f"{case.name:32s} {len(known):3d} top-1 {found.top1:6.1%} top-8 {found.top8:6.1%} tau {found.tau:5.2f} "
         f"pairs {found.pairs:6.1%} off by {found.error:4.2f}; noise: spread {floor.spread:.1%} tau {floor.tau:.2f}"
     )
-    for time, (schedule, expected) in sorted(zip(measured.tolist(), known, strict=True), key=lambda row: row[0]):
+    for found_s, (schedule, expected) in sorted(zip(measured.tolist(), known, strict=True), key=lambda row: row[0]):
         if detail:
-            print(f"    {time * 1e3:9.3f} ms  predicted {expected * 1e3:9.3f}  {schedule.text}")
+            print(f"    {found_s * 1e3:9.3f} ms  predicted {expected * 1e3:9.3f}  {schedule.text}")
 
 
 if __name__ == "__main__":
