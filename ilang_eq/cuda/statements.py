@@ -16,17 +16,14 @@ from ilang_eq.cuda.runs import Runs, conditions, first_of, runs
 from ilang_eq.cuda.storage import within_warp
 from ilang_eq.cuda.tensor_cores import Tile
 from ilang_eq.cuda.text import THREAD, Places
-from ilang_eq.cuda.tiles import IN_FLIGHT, apart, begun_next, in_line, next_name, stage_name
+from ilang_eq.cuda.tiles import apart, begun_next, in_line, next_name, stage_name
+from ilang_eq.cuda.unrolling import indexes_registers, trips_of, unrolled
 from ilang_eq.cuda.used import Used
-from ilang_eq.cuda.walks import leaves_of, meets, only_sweep, parts_of_tiles, places_of, statements
+from ilang_eq.cuda.walks import leaves_of, meets, only_sweep, parts_of_tiles
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
-
-UNROLLED, UNROLLED_READING = 512, 128
-"""Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer
-where device memory is read, since what is under way takes registers."""
 
 
 @dataclass(slots=True)
@@ -143,8 +140,8 @@ class Statements:
         kind = "long long" if loop.limit is None else "int"
         step = f"{v}++" if loop.step == 1 else f"{v} += {loop.step}"
         full = part_of(loop) in at.full
-        indexes = self._indexes_registers(node)
-        unroll = ["#pragma unroll"] if indexes else self._unrolling(node, at)
+        indexes = indexes_registers(node, self.places.homes)
+        unroll = self._unrolling(node, at)
         if indexes and not full and loop.limit is not None:
             # to a constant end, so that registers are indexed by constants
             test = Test(v, f"{v} < {end_of(loop, False, loop.outer)}")
@@ -156,14 +153,12 @@ class Statements:
         return [*unroll, f"for ({kind} {v} = 0; {v} < {end_of(loop, full, even)}; {step}) {{", *indented(body), "}"]
 
     def _unrolling(self, node: Sweep, at: At) -> list[str]:
-        """How far a loop is unrolled that picks no registers: not at all in a tail, which runs seldom."""
-        if node.source.limit is None:
+        """How far a loop of constant length is unrolled: if it picks no registers, not in a tail, which runs seldom."""
+        trips = trips_of(node, self.places.block)
+        if trips is None:
             return []
-        trips = -(-node.source.limit // node.source.step)
-        homes = self.places.homes
-        read = {homes[place.buffer].where for leaf in leaves_of(node.body) for place in places_of(leaf)[1:]}
-        most = UNROLLED if not read & {"memory", "scratch"} else UNROLLED_READING
-        times = 1 if at.tail else min(trips, max(1, most // max(1, statements(node.body, self._threads))))
+        picks = indexes_registers(node, self.places.homes)
+        times = 1 if at.tail and not picks else unrolled(node, self.places.homes, self.places.block)
         return [f"#pragma unroll {times}"] if times < trips else ["#pragma unroll"]
 
     def _in_whole_tiles(self, node: Sweep, whole: frozenset[Part], at: At) -> list[str]:
@@ -210,7 +205,7 @@ class Statements:
         position = f"{trip} * {threads} + {THREAD[dim]}"
         position = position if width == 1 else f"({position}) * {width}"
         head = f"for (int {trip} = 0; {trip} < {trips}; {trip}++) {{"
-        return [self._unroll_dealt(node, trips), head, *indented([f"const int {name} = {position};", *body]), "}"]
+        return [*self._unrolling(node, at), head, *indented([f"const int {name} = {position};", *body]), "}"]
 
     def _dealt_to_the_end(self, node: Sweep, dim: Dim, at: At) -> list[str]:
         """The same, of a loop that ends where an extent does."""
@@ -268,18 +263,6 @@ class Statements:
         head, *body, end = self._serial(rest, at)
         arrived = [waiting, "__syncthreads();", *following]
         return [*lines, f"int {stage} = 0;", head, *indented(arrived), *body, *indented([moving]), end]
-
-    def _unroll_dealt(self, node: Sweep, trips: int) -> str:
-        """In full where the loop's own positions are in registers or few, else some loads at a time."""
-        homes = self.places.homes
-        owned = any(
-            dim is not None and node.source.variable in index.variables
-            for leaf in leaves_of(node.body)
-            for place in places_of(leaf)
-            if homes[place.buffer].where == "registers"
-            for index, dim in zip(place.indices, homes[place.buffer].owned, strict=True)
-        )
-        return "#pragma unroll" if owned or trips <= IN_FLIGHT else f"#pragma unroll {IN_FLIGHT}"
 
     def _guarded(self, nodes: Sequence[Node], at: At) -> list[str]:
         """``nodes`` under the conditions that are left: around all of it if all in it needs them and nothing waits."""
@@ -362,17 +345,6 @@ class Statements:
                 case _:
                     pass
         return True
-
-    def _indexes_registers(self, node: Sweep) -> bool:
-        """Whether the loop's variable picks a register of an array."""
-        homes, v = self.places.homes, node.source.variable
-        for leaf in leaves_of(node.body):
-            for place in places_of(leaf):
-                home = homes[place.buffer]
-                pairs = zip(place.indices, home.owned, strict=True) if home.where == "registers" else ()
-                if any(v in index.variables and dim is None for index, dim in pairs):
-                    return True
-        return False
 
 
 def _passes(nodes: Sequence[Node], lanes: Sequence[Lane]) -> bool:

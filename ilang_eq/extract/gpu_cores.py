@@ -12,11 +12,21 @@ Nothing is decided here, as in ``gpu_staging.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ilang_eq.extract.gpu_staging import DEPTHS, Pair, copied, is_staged, names_of, pairs_of, tiled, with_expr
+from ilang_eq.extract.gpu_staging import (
+    DEPTHS,
+    Pair,
+    copied,
+    in_single_tiles,
+    is_staged,
+    names_of,
+    pairs_of,
+    tiled,
+    with_expr,
+)
 from ilang_eq.lang.expr import Access, Loop, Stage
 from ilang_eq.lang.graph import Graph, Node, Source, Value, Wire
 
@@ -24,18 +34,19 @@ _T = TypeVar("_T")
 
 TILES = ((128, 128), (128, 64), (64, 64), (256, 128))
 """Tiles of the last two axes of a product that is a kernel of its own."""
-INSIDE = ((64, 32), (64, 64), (128, 32), (64, 16))
-"""Tiles where a product is inside another's loops: of axes that nothing reduces, and of those that something does."""
+INSIDE = ((64, 32, 64), (64, 64, 64), (128, 32, 128), (64, 16, 64), (64, 32, 128), (64, 64, 128))
+"""Tiles where a product is inside another's loops: of axes that nothing reduces, of those that something does, and of
+those that the product inside has not: it is computed again for each of their tiles."""
 
 
 def in_registers(graph: Graph, as_in_memory: bool = False) -> Iterator[Graph]:
     """Variants of ``graph`` whose products inside other loops keep their sums in registers."""
-    graph = _unpacked(graph)
+    graph = in_single_tiles(_unpacked(graph))
     pairs = pairs_of(graph)
     if any(is_staged(graph, pair.reduction) for pair in pairs):
         for depth in DEPTHS:
-            for kept, reduced in INSIDE:
-                yield copied(_sums_first(_in_tiles(graph, kept, reduced), pairs), pairs, depth, as_in_memory)
+            for sizes in INSIDE:
+                yield copied(_sums_first(_in_tiles(graph, pairs, sizes), pairs), pairs, depth, as_in_memory)
 
 
 def core_variants(graph: Graph) -> Iterator[Graph]:
@@ -105,21 +116,25 @@ def _reached(graph: Graph) -> Graph:
     return replace(graph, nodes=kept, outputs=tuple(output(wire) for wire in graph.outputs))
 
 
-def _in_tiles(graph: Graph, kept: int, reduced: int) -> Graph:
-    """``graph`` with tiles of ``reduced`` along axes that a reduction is over, wherever they lead, else of ``kept``."""
-    over = _reduced_axes(graph)
+def _in_tiles(graph: Graph, pairs: Sequence[Pair], sizes: tuple[int, int, int]) -> Graph:
+    """``graph`` with tiles of ``sizes``, as in ``INSIDE``, wherever it has any."""
+    kept, reduced, apart = sizes
+    over = _tied(graph, ((n, axis) for n, node in enumerate(graph.nodes) for axis in node.expr.reduced))
+    inside = [pair.pairing for pair in pairs if is_staged(graph, pair.reduction)]
+    theirs = _tied(graph, ((n, axis) for n in inside for axis in graph.nodes[n].expr.axes))
+
+    def size(axis: tuple[int, str]) -> int:
+        return reduced if axis in over else kept if axis in theirs else apart
+
     nodes = []
     for n, node in enumerate(graph.nodes):
-        splits = tuple(
-            (axis, (reduced if (n, axis) in over else kept,) if len(factors) == 1 else factors)
-            for axis, factors in node.expr.splits
-        )
+        splits = tuple((axis, (size((n, axis)),)) for axis, _ in node.expr.splits)
         nodes.append(replace(node, expr=replace(node.expr, splits=splits)))
     return replace(graph, nodes=tuple(nodes))
 
 
-def _reduced_axes(graph: Graph) -> frozenset[tuple[int, str]]:
-    """The axes of nodes that some reduction is over, or that are such an axis of what is read, or of who reads."""
+def _tied(graph: Graph, axes: Iterable[tuple[int, str]]) -> frozenset[tuple[int, str]]:
+    """``axes`` of nodes, and those that are such an axis of what is read, or of who reads."""
     ties = [
         ((reader, mine), (source.node, theirs))
         for reader, node in enumerate(graph.nodes)
@@ -127,7 +142,7 @@ def _reduced_axes(graph: Graph) -> frozenset[tuple[int, str]]:
         if isinstance(source, Value) and isinstance(access, Access)
         for mine, theirs in zip(access.axes, graph.nodes[source.node].expr.output, strict=True)
     ]
-    found = {(n, axis) for n, node in enumerate(graph.nodes) for axis in node.expr.reduced}
+    found = set(axes)
     while more := {end for tie in ties for end in tie if found & set(tie)} - found:
         found |= more
     return frozenset(found)

@@ -20,11 +20,12 @@ from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.nodes import WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
 from ilang_eq.cuda.storage import Home, most_registers, needed_registers, registers_of, shared_bytes
+from ilang_eq.cuda.unrolling import trips_of, unrolled
 from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.gpu_machine import Gpu
-from ilang_eq.extract.gpu_volumes import Run, Use, volume
+from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
 from ilang_eq.lower.walk import loads, mentions, stride
 
@@ -86,7 +87,7 @@ class _Counter:
         for node, following in pairwise((*nodes, None)):
             match node:
                 case Sweep():
-                    if not _unrolled(node):
+                    if not self.unrolled(node):
                         self.work.slots += times * self.trips(node) * LOOP_SLOTS
                     self.block(node.body, (*path, node))
                     if node.ahead:
@@ -110,7 +111,9 @@ class _Counter:
                     pass
         if fetched:
             # what unrolled and independent loops fetch is in flight together
-            self.work.waits += prod(self.trips(s) for s in path if s.dim is None and not _unrolled(s))
+            self.work.waits += prod(
+                self.trips(s) / unrolled(s, self.homes, self.launch.block) for s in path if s.dim is None
+            )
 
     def _barrier(self) -> float:
         """The cycles of a barrier."""
@@ -123,6 +126,10 @@ class _Counter:
         length = length if loop.limit is None else min(length, loop.limit)
         threads = 1 if sweep.dim is None else self.launch.block.along(sweep.dim)
         return ceil(length / (loop.step * threads))
+
+    def unrolled(self, sweep: Sweep) -> bool:
+        """Whether the trips of ``sweep`` stand one after another."""
+        return unrolled(sweep, self.homes, self.launch.block) == trips_of(sweep, self.launch.block)
 
     def _leaf(self, leaf: Assign | Accumulate, following: Node | None, path: tuple[Sweep, ...], times: float) -> None:
         slots, special = _arithmetic(leaf.value)
@@ -142,13 +149,15 @@ class _Counter:
             return
         moving = [mentions(place, sweep.source.variable) for sweep in path]
         counted = [
-            moves or not hoisted or (not _unrolled(sweep) and any(moving[n + 1 :]))
+            moves or not hoisted or (not self.unrolled(sweep) and any(moving[n + 1 :]))
             for n, (sweep, moves) in enumerate(zip(path, moving, strict=True))
         ]
         requests = prod(self.trips(sweep) for sweep, counts in zip(path, counted, strict=True) if counts)
         lanes = [{s.source.variable: self._first(s, lane) for s in path if s.dim is not None} for lane in range(WARP)]
         near = [sweep for sweep in path if stride(place, sweep.source.variable) == "unit"]
-        own = [s.width if s.dim is not None else widest(s.source.limit or 1, 1) for s in near if s.dim or _unrolled(s)]
+        own = [
+            s.width if s.dim is not None else widest(s.source.limit or 1, 1) for s in near if s.dim or self.unrolled(s)
+        ]
         width = min(max(own, default=1), self._together(home, own))
         self._asked(
             home, requests / width, [self._address(place, home, lane, n) for n, lane in enumerate(lanes)], width
@@ -201,10 +210,9 @@ class _Counter:
         """Count requests of a warp, each for ``width`` words from every address on."""
         self.work.requests += requests * (1 if home.where == "shared" else 1 + ADDRESS_SLOTS)
         words = {address + n for address in addresses for n in range(width)}
-        if home.where == "shared":
-            self.work.cycles += requests * _conflicts(words)
-        else:
-            self.work.cycles += requests * max(1.0, len({word // SECTOR for word in words}) / 4)
+        found = _conflicts(words) if home.where == "shared" else len({word // SECTOR for word in words}) / 4
+        # what lanes share is found once, and still brought to the registers of each
+        self.work.cycles += requests * max(width, found)
 
     def _address(self, place: Load, home: Home, positions: Mapping[str, int], lane: int) -> int:
         """The word that a lane of the first warp touches in the first trips."""
@@ -238,16 +246,18 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
         return [("issue", 0.0 if tasks == 0 else inf)]
     counter = _Counter(launch, homes, gpu, extents)
     counter.block(launch.body, ())
-    near, far = _volumes(launch, homes, extents, gpu)
     cycle = 1e-9 / gpu.clock_ghz
     scratch = any(home.where == "scratch" for home in homes.values())
     running = min(tasks, together * gpu.sms, BLOCKS_WITH_SCRATCH if scratch else tasks)
     each = ceil(running / gpu.sms)
+    near, far = _volumes(launch, homes, extents, gpu, each, running)
     rounds = tasks / running if tasks > running * 8 else ceil(tasks / running)
     cycle *= SPILLING if needed_registers(launch, homes) > most_registers(launch) else 1.0
     parts = [(name, rounds * each * spent * cycle) for name, spent in _throughput(counter.work, launch, near, gpu)]
     wait = gpu.dram_latency if far > gpu.l2_bytes else gpu.l2_latency
-    parts.append(("latency", rounds * (counter.work.waits * wait + counter.work.latency) * cycle))
+    work = counter.work
+    alone = work.slots + work.special + work.requests + work.cores
+    parts.append(("latency", rounds * (alone + work.waits * wait + work.latency) * cycle))
     in_flight = running * max(launch.block.threads * IN_FLIGHT * _SIZE, _ahead(launch.body, homes) * _SIZE)
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
@@ -286,21 +296,25 @@ def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
     return min([*limits, gpu.shared_bytes // (shared_bytes(launch, homes) + 1024)])
 
 
-def _volumes(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> tuple[float, float]:
-    """Bytes from the second-level cache for one task, and from device memory for all."""
+def _volumes(
+    launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu, each: int, running: float
+) -> tuple[float, float]:
+    """Bytes from the second-level cache for one task, and from device memory for all; so many run at once."""
     grid = tuple(Run(loop.variable, _trips(loop, extents)) for loop in launch.grid)
     uses = list(_uses(launch.body, grid, homes, extents))
-    return volume(uses, gpu.l1_bytes, len(grid)), volume(uses, gpu.l2_bytes)
+    near, far = Cache(gpu.l1_bytes, each, grid), Cache(gpu.l2_bytes, running, grid)
+    return volume(uses, near, len(grid)), volume(uses, far)
 
 
 def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Home], extents: Extents) -> Iterator[Use]:
     """The places of ``nodes`` that lie in memory."""
-    for node in nodes:
+    for n, node in enumerate(nodes):
         match node:
             case Sweep(source):
-                yield from _uses(node.body, (*loops, Run(source.variable, _trips(source, extents))), homes, extents)
+                run = Run(source.variable, _trips(source, extents), n)
+                yield from _uses(node.body, (*loops, run), homes, extents)
             case Copy(copied):
-                runs = tuple(Run(loop.variable, _trips(loop, extents)) for loop in copied)
+                runs = tuple(Run(loop.variable, _trips(loop, extents), n) for loop in copied)
                 yield from _uses((node.update,), (*loops, *runs), homes, extents)
             case Assign() | Accumulate() | Combine() | Contract():
                 for place, _ in touched(node):
@@ -314,10 +328,6 @@ def _uses(nodes: Sequence[Node], loops: tuple[Run, ...], homes: Mapping[str, Hom
 def _trips(loop: For, extents: Extents) -> int:
     length = extents[loop.extent.input, loop.extent.dim]
     return ceil((length if loop.limit is None else min(loop.limit, length)) / loop.step)
-
-
-def _unrolled(sweep: Sweep) -> bool:
-    return sweep.source.limit is not None
 
 
 def _conflicts(addresses: Iterable[int]) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Input, Node, Value
@@ -64,10 +65,27 @@ def _candidates(graph: Graph) -> Iterator[Graph]:
 def _in_squares(graph: Graph) -> Graph:
     """``graph`` with all its tiles as large as blocks like them; what was split alike still is."""
     nodes = []
-    for node in graph.nodes:
-        splits = tuple((axis, (SQUARE,) if len(factors) == 1 else factors) for axis, factors in node.expr.splits)
+    for node in in_single_tiles(graph).nodes:
+        splits = tuple((axis, (SQUARE,)) for axis, _ in node.expr.splits)
         nodes.append(replace(node, expr=replace(node.expr, splits=splits)))
     return replace(graph, nodes=tuple(nodes))
+
+
+def in_single_tiles(graph: Graph) -> Graph:
+    """``graph`` without tiles inside tiles, which are for the registers of a processor: the binding finds those."""
+    return replace(graph, nodes=tuple(replace(node, expr=_in_single_tiles(node.expr)) for node in graph.nodes))
+
+
+def _in_single_tiles(expr: Expr) -> Expr:
+    innermost = {axis: len(factors) for axis, factors in expr.splits}
+    order: list[OrderItem] = []
+    for item in expr.sequence:
+        if not isinstance(item, Loop) or item.level == 0:
+            order.append(item)
+        elif item.level == innermost[item.axis]:
+            order.append(Loop(item.axis, 1))
+    splits = tuple((axis, (prod(factors),)) for axis, factors in expr.splits)
+    return replace(expr, splits=splits, order=tuple(order)) if splits != expr.splits else expr
 
 
 def pairs_of(graph: Graph) -> list[Pair]:

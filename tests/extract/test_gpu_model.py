@@ -16,7 +16,7 @@ from ilang_eq.errors import OptionError
 from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu, gpu_names, load_gpu
 from ilang_eq.extract.gpu_model import gpu_cost, resident
 from ilang_eq.extract.gpu_staging import variants
-from ilang_eq.extract.gpu_volumes import Run, Use, volume
+from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
@@ -137,8 +137,8 @@ def test_a_place_is_fetched_anew_only_where_it_does_not_stay() -> None:
     place = Load("b", (Index(("k",)), Index(("j",))))
     loops = (Run("i", 10.0), Run("k", 100.0), Run("j", 100.0))
     use = Use(place, loops, 10_000.0)
-    assert volume([use], capacity=50_000.0) == 40_000
-    assert volume([use], capacity=30_000.0) == 400_000
+    assert volume([use], Cache(50_000.0, 1, ())) == 40_000
+    assert volume([use], Cache(30_000.0, 1, ())) == 400_000
 
 
 @pytest.mark.parametrize("name", gpu_names())
