@@ -8,6 +8,7 @@ one. Where the cache cannot be written, files live in a temporary directory unti
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import os
 import shutil
@@ -18,6 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ilang_eq.errors import BuildError
+
+_ROOM = 1 << 20
+"""Bytes that the disk has left where a compiler that failed did not fail for want of them."""
 
 
 def kept(name: str, make: Callable[[Path], Path]) -> Path:
@@ -42,8 +46,18 @@ def _kept_in(directory: Path, name: str, make: Callable[[Path], Path]) -> Path:
     if not file.exists():
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
-            os.replace(make(Path(scratch)), file)
+            os.replace(_made(make, Path(scratch)), file)
     return file
+
+
+def _made(make: Callable[[Path], Path], scratch: Path) -> Path:
+    """What ``make`` makes. Raises OSError for a full disk, of which compilers tell in words of their own."""
+    try:
+        return make(scratch)
+    except BuildError:
+        if shutil.disk_usage(scratch).free < _ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+        raise
 
 
 def cache_directory() -> Path:

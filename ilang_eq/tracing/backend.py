@@ -1,9 +1,9 @@
 """``torch.compile(model, backend="ilang_eq")``: PyTorch finds this through an entry point of the package. Loads torch.
 
-For inference: where gradients are recorded, the graph runs as it is, and one line of log says so. A graph is cut into
-regions when PyTorch compiles it. With sizes known only at run time, its kernels are found once for each bucket of
-extents (``kernels.py``), and PyTorch compiles nothing again. The logger "ilang_eq.trace" tells every compilation and
-every optimisation, with the reason.
+For inference on the CPU: where gradients are recorded, or tensors are elsewhere, the graph runs as it is, and one line
+of log says so. A graph is cut into regions when PyTorch compiles it. With sizes known only at run time, its kernels are
+found once for each bucket of extents (``kernels.py``), and PyTorch compiles nothing again. The logger "ilang_eq.trace"
+tells every compilation and every optimisation, with the reason.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ def ilang_eq(
     threads = _threads(options or {})
     if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs):
         LOG.warning("a graph runs eagerly: gradients are recorded; call the model inside torch.no_grad()")
+        return module.forward
+    elsewhere = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
+    if elsewhere:
+        LOG.warning("a graph runs eagerly: it has tensors on device %s, and kernels are for the CPU", min(elsewhere))
         return module.forward
 
     def compile_calls(calls: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:

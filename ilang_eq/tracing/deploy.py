@@ -127,7 +127,7 @@ class _Deployment:
         """The value that holds all of ``name``, in order; one is made if there is none."""
         if name in self.known:
             if name not in self.weights:
-                self.weights[name] = as_input(self.known[name], shape).numpy()
+                self.weights[name] = as_input(self.known[name], shape)
             return name
         view = self.views[name]
         owner = self.owners[_storage(view)]

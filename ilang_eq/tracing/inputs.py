@@ -62,6 +62,9 @@ def _check_tensor(argument: Argument, value: Any) -> None:
     wanted = argument.type
     if not isinstance(value, torch.Tensor):
         raise ArrayError(f"input {argument.name} is {_shown(value)}", expected=f"{wanted.dtype} of {wanted.shape}")
+    if value.is_nested or value.layout is not torch.strided or not value.is_cpu:
+        kind = "a nested tensor" if value.is_nested else f"{value.layout} on device {value.device}"
+        raise ArrayError(f"input {argument.name} is {kind}", expected="a dense tensor on the CPU")
     fits = len(value.shape) == len(wanted.shape) and all(
         isinstance(size, str) or size == given for size, given in zip(wanted.shape, value.shape, strict=True)
     )

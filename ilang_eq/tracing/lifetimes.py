@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
+from ilang_eq.c.arrays import Floats, aligned
 from ilang_eq.tracing.kernels import bucket
 from ilang_eq.tracing.nodes import Value, references
 from ilang_eq.tracing.steps import RegionCall, Values
@@ -28,6 +27,7 @@ class Step:
         run: does it; a ``RegionCall`` for a region.
         dropped: values that nothing needs after it.
         kept: whether its result is memory that may be used again, by a later step or at a later call.
+        shown: whether PyTorch reads its result.
         freed: results of that kind whose memory nothing needs after it.
     """
 
@@ -36,6 +36,7 @@ class Step:
     run: Callable[[Values], Any]
     dropped: tuple[str, ...] = ()
     kept: bool = False
+    shown: bool = True
     freed: tuple[str, ...] = ()
 
 
@@ -43,17 +44,17 @@ class Memory(threading.local):
     """Memory between uses, for each thread its own: fresh memory costs page faults."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[torch.Tensor]] = {}
+        self._free: dict[int, list[Floats]] = {}
 
-    def take(self, floats: int) -> torch.Tensor:
+    def take(self, floats: int) -> Floats:
         """Memory for at least so many numbers: a power of two, so that a few sizes serve all."""
         size = bucket(floats)
         free = self._free.get(size)
-        return free.pop() if free else torch.empty(size)
+        return free.pop() if free else aligned((size,))
 
-    def give(self, tensor: torch.Tensor) -> None:
+    def give(self, memory: Floats) -> None:
         """Memory that ``take`` returned, when it is not needed any more."""
-        self._free.setdefault(tensor.numel(), []).append(tensor)
+        self._free.setdefault(memory.size, []).append(memory)
 
     def clear(self) -> None:
         """Forget all of it."""
@@ -72,6 +73,7 @@ def released(steps: Sequence[Step], outputs: tuple[Value, ...]) -> list[Step]:
             for name in step.reads:
                 ends[name] = max(ends[name], ends[step.name])
     kept = {step.name for step in steps if isinstance(step.run, RegionCall) and ends[step.name] < len(steps)}
+    seen = {name for step in steps if not isinstance(step.run, RegionCall) for name in step.reads}
     drops: dict[int, list[str]] = {}
     frees: dict[int, list[str]] = {}
     for step in steps:
@@ -79,6 +81,12 @@ def released(steps: Sequence[Step], outputs: tuple[Value, ...]) -> list[Step]:
         if step.name in kept:
             frees.setdefault(ends[step.name], []).append(step.name)
     return [
-        replace(step, dropped=tuple(drops.get(n, ())), kept=step.name in kept, freed=tuple(frees.get(n, ())))
+        replace(
+            step,
+            dropped=tuple(drops.get(n, ())),
+            kept=step.name in kept,
+            shown=step.name in seen,
+            freed=tuple(frees.get(n, ())),
+        )
         for n, step in enumerate(steps)
     ]

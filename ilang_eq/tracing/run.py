@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ilang_eq.c.arrays import Floats
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels, bucket
 from ilang_eq.tracing.lifetimes import Memory, Step, released
@@ -59,10 +60,11 @@ class Runner:
             sizes = self.solve(inputs)
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
             values: Values = {**self.tensors, **(parameters or {}), **self.folded(parameters), **given, SIZES: sizes}
-            kept: dict[str, torch.Tensor] = {}
+            kept: dict[str, Floats] = {}
             for step in self.steps:
                 if step.kept and isinstance(step.run, RegionCall):
-                    values[step.name], kept[step.name] = step.run.into(values, self._memory)
+                    made, kept[step.name] = step.run.into(values, self._memory)
+                    values[step.name] = step.run.shown(made) if step.shown else made
                 else:
                     values[step.name] = step.run(values)
                 for name in step.dropped:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import torch
 
 from ilang_eq.backends import Kernel
-from ilang_eq.errors import TraceError
+from ilang_eq.c.arrays import Floats, empty
+from ilang_eq.errors import ArrayError, TraceError
 from ilang_eq.tracing.capture import SYMBOLIC
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels
@@ -21,6 +23,7 @@ from ilang_eq.tracing.prepare import TRANSPOSED
 from ilang_eq.tracing.region import Region
 
 Values: TypeAlias = dict[str, Any]
+"""Values by name: tensors, and NumPy arrays for what regions alone read; truth values among these are 1 and 0."""
 
 SIZES = "sizes of a call"
 """Where values keep what the symbols of the program are: a merged dimension alone does not tell its parts."""
@@ -29,7 +32,7 @@ SIZES = "sizes of a call"
 class Memory(Protocol):
     """Where memory comes from."""
 
-    def take(self, floats: int) -> torch.Tensor:
+    def take(self, floats: int) -> Floats:
         """Memory for at least so many numbers."""
         ...
 
@@ -138,7 +141,10 @@ class Versions:
 
     def still(self, tensors: Iterable[torch.Tensor]) -> bool:
         """Whether ``tensors`` are what they were; called often."""
-        return all(t.data_ptr() == at and t._version == n for t, (at, n) in zip(tensors, self.seen, strict=True))
+        for tensor, (at, count) in zip(tensors, self.seen, strict=True):
+            if tensor._version != count or tensor.data_ptr() != at:
+                return False
+        return True
 
 
 class RegionCall:
@@ -162,30 +168,37 @@ class RegionCall:
     def __call__(self, values: Values) -> torch.Tensor:
         """The region's result, in memory of its own."""
         bound, arrays = self._arguments(values)
-        return self._typed(bound.kernel(*arrays).view(bound.output))
+        made, view = empty(bound.stored, True)
+        bound.kernel(*arrays, out=view)
+        return self._typed(made.view(bound.output))
 
-    def into(self, values: Values, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
-        """The region's result, and the memory it is in, which was taken from ``memory``."""
+    def into(self, values: Values, memory: Memory) -> tuple[Floats, Floats]:
+        """The region's result as numbers, and the memory it is in, which was taken from ``memory``."""
         bound, arrays = self._arguments(values)
-        floats = math.prod(bound.stored)
-        taken = memory.take(floats)
-        bound.kernel(*arrays, out=taken[:floats].view(bound.stored))
-        return self._typed(taken[:floats].view(bound.output)), taken
+        taken = memory.take(bound.floats)
+        made = taken[: bound.floats].reshape(bound.stored)
+        bound.kernel(*arrays, out=made)
+        return (made if bound.stored == bound.output else made.reshape(bound.output)), taken
+
+    def shown(self, made: Floats) -> torch.Tensor:
+        """A result as PyTorch is to see it."""
+        return self._typed(torch.from_numpy(made))
 
     def _typed(self, made: torch.Tensor) -> torch.Tensor:
         """What a kernel made, as truth values if the region is to make them."""
         return made.bool() if self.region.type.dtype == "bool" else made
 
-    def _arguments(self, values: Values) -> tuple[_Bound, list[torch.Tensor]]:
+    def _arguments(self, values: Values) -> tuple[_Bound, list[Floats]]:
         """What to run for the shapes of these inputs, and with what."""
-        tensors = [values[name] for name in self.varying]
-        key = (tuple(values.get(SIZES, {}).values()), *[tuple(tensor.shape) for tensor in tensors])
+        given = [values[name] for name in self.varying]
+        sizes = values.get(SIZES)
+        key = (tuple(sizes.values()) if sizes else (), *[value.shape for value in given])
         bound = self._known.get(key)
-        if bound is None or not bound.versions.still(values[name] for name in self.fixed):
+        if bound is None or not bound.versions.still([values[name] for name in self.fixed]):
             if len(self._known) >= _MOST_SHAPES:
                 self._known.clear()
             bound = self._known[key] = self._bind(values)
-        return bound, [as_input(tensor, shape) for tensor, shape in zip(tensors, bound.inputs, strict=True)]
+        return bound, [as_input(value, shape) for value, shape in zip(given, bound.inputs, strict=True)]
 
     def _bind(self, values: Values) -> _Bound:
         """The kernel for inputs of these shapes, and the parameters as they are now."""
@@ -195,10 +208,12 @@ class RegionCall:
         sizes = {**solve(pairs), **values.get(SIZES, {})}
         self.kernels.solve([self.region], sizes, f"{self.region.name} has sizes {sizes}")
         shapes = dict(zip(self.region.inputs, self.region.shapes(sizes), strict=True))
+        stored = tuple(extent.value(sizes) for extent in self.region.output_extents)
         return _Bound(
             self._prepare(values, sizes, shapes),
             tuple(shapes[name] for name in self.varying),
-            tuple(extent.value(sizes) for extent in self.region.output_extents),
+            stored,
+            math.prod(stored),
             tuple(extent.value(sizes) for extent in self.region.type.extents),
             self._versions(values),
         )
@@ -238,11 +253,20 @@ class _Bound:
     kernel: Callable[..., Any]
     inputs: tuple[tuple[int, ...], ...]
     stored: tuple[int, ...]
+    floats: int
     output: tuple[int, ...]
     versions: Versions
 
 
-def as_input(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """A tensor in the shape in which a kernel reads it; a view if it is contiguous."""
-    floats = tensor if tensor.dtype is torch.float32 else tensor.float()
-    return floats.detach().reshape(shape).contiguous()
+def as_input(value: torch.Tensor | Floats, shape: tuple[int, ...]) -> Floats:
+    """A value in the shape in which a kernel reads it, in place if it is contiguous.
+
+    Raises:
+        ArrayError: a tensor that is not dense, or not on the CPU.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.shape == shape else value.reshape(shape)
+    if not value.is_cpu or value.layout is not torch.strided:
+        raise ArrayError(f"a tensor on device {value.device} with layout {value.layout}", expected="dense, on the CPU")
+    floats = value if value.dtype is torch.float32 else value.float()
+    return floats.detach().reshape(shape).contiguous().resolve_neg().numpy()

@@ -179,6 +179,16 @@ def test_a_full_disk_falls_back(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert list(cache.iterdir()) == []
 
 
+def test_a_compiler_that_fails_on_a_full_disk_falls_back(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = shutil.disk_usage(cache.parent)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(BuildError, match="No space left"), pytest.warns(UserWarning, match="No space left"):
+        build("not C")
+    monkeypatch.undo()
+    with pytest.raises(BuildError, match="refused a kernel"):
+        build("not C")
+
+
 def test_a_cache_that_can_only_be_read_is_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = build(SOURCE)
     monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: pytest.fail("wrote"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ilang_eq.c.arrays import Floats
 from ilang_eq.lang.component import Component
 from ilang_eq.tracing.capture import capture
 from ilang_eq.tracing.kernels import Kernels
@@ -21,22 +22,23 @@ class Interpreted:
     def __init__(self, component: Component) -> None:
         self.component = component
 
-    def __call__(self, *tensors: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        for tensor in tensors:
-            assert tensor.dtype is torch.float32
-            assert tensor.is_contiguous()
-        result = self.component.interpret(*(tensor.numpy() for tensor in tensors))
+    def __call__(self, *arrays: Floats, out: Floats) -> None:
+        for array in arrays:
+            assert isinstance(array, np.ndarray)
+            assert array.dtype == np.float32
+            assert array.flags.c_contiguous
+        result = self.component.interpret(*arrays)
         assert isinstance(result, np.ndarray)
-        made = torch.from_numpy(np.array(result, dtype=np.float32, order="C"))
-        return made if out is None else out.copy_(made)
+        assert result.shape == out.shape
+        out[...] = result
 
-    def prepare(self, **constants: torch.Tensor) -> Callable[..., torch.Tensor]:
+    def prepare(self, **constants: Floats) -> Callable[..., None]:
         """With some inputs given."""
 
-        def run(*tensors: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-            others = iter(tensors)
+        def run(*arrays: Floats, out: Floats) -> None:
+            others = iter(arrays)
             names = [f"in{k}" for k in range(self.component.inputs)]
-            return self(*(constants[name] if name in constants else next(others) for name in names), out=out)
+            self(*(constants[name] if name in constants else next(others) for name in names), out=out)
 
         return run
 

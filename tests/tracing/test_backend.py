@@ -78,6 +78,16 @@ def test_gradients_run_eagerly_and_say_so(kernels: Interpreting, caplog: pytest.
     assert "torch.no_grad()" in record.message
 
 
+def test_tensors_on_other_devices_run_eagerly_and_say_so(
+    kernels: Interpreting, caplog: pytest.LogCaptureFixture
+) -> None:
+    with torch.no_grad():
+        found = torch.compile(lambda x: x * 2, backend=backend.ilang_eq)(torch.randn(3, device="meta"))
+    assert found.device.type == "meta"
+    (record,) = [r for r in caplog.records if r.name == "ilang_eq.trace"]
+    assert "on device meta" in record.message
+
+
 def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
     layer = torch.nn.Linear(4, 3)
     compiled = torch.compile(layer, backend=backend.ilang_eq)

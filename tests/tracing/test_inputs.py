@@ -35,6 +35,14 @@ def test_a_tensor_is_like_the_examples(value: Any) -> None:
         interpreted(lambda x: x + 1, X)(value)
 
 
+@pytest.mark.parametrize(
+    "value", [X.to("meta"), X.to_sparse(), torch.nested.nested_tensor([X[0], X[1]], layout=torch.jagged), X.to_mkldnn()]
+)
+def test_a_tensor_is_dense_and_on_the_cpu(value: Any) -> None:
+    with pytest.raises(ArrayError, match=r"input \w+ is .*\n?.*a dense tensor on the CPU"):
+        interpreted(lambda x: x + 1, X)(value)
+
+
 def test_keys_come_in_any_order() -> None:
     def both(given: dict[str, Any], *, y: Any, z: Any) -> Any:
         return given["a"] - given["b"] * y / z
@@ -52,9 +60,9 @@ def test_another_structure_is_refused() -> None:
             traced(*other)
 
 
-def test_tensors_that_are_not_contiguous_are_read_right() -> None:
+def test_views_of_all_kinds_are_read_right() -> None:
     traced = interpreted(lambda x: (x @ x.T).exp(), X)
-    for x in (torch.randn(4, 3).T, torch.randn(3, 8)[:, ::2], torch.randn(4).expand(3, 4)):
+    for x in (torch.randn(4, 3).T, torch.randn(3, 8)[:, ::2], torch.randn(4).expand(3, 4), torch._neg_view(X)):
         torch.testing.assert_close(traced(x), (x @ x.T).exp())
 
 

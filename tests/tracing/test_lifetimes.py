@@ -53,6 +53,10 @@ def test_a_view_that_pytorch_makes_keeps_memory_alive() -> None:
     twice(run, (3, 4))
 
 
+def test_truth_values_are_that_for_pytorch_and_numbers_for_regions() -> None:
+    twice(lambda x: (torch.cumsum(x > 0, 0) * 2.0, torch.cumsum(x @ ((x > 0) & (x @ x < 1)).float(), 0)), (4, 4))
+
+
 def test_memory_of_a_bucket_serves_all_its_sizes() -> None:
     memory = Memory()
     first = memory.take(100)
