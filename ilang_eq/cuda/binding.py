@@ -18,7 +18,21 @@ from ilang_eq.cuda.directions import (
     widest,
     widths,
 )
-from ilang_eq.cuda.nodes import DIMS, WARP, Block, Combine, Contract, Copy, Dim, Launch, Node, Part, Sweep, part_of
+from ilang_eq.cuda.nodes import (
+    DIMS,
+    REGISTER_FLOATS,
+    WARP,
+    Block,
+    Combine,
+    Contract,
+    Copy,
+    Dim,
+    Launch,
+    Node,
+    Part,
+    Sweep,
+    part_of,
+)
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lang.ops import OPS
@@ -110,7 +124,7 @@ class _Binder:
             return tile
         copies = copies or self._copy(loop, taken)
         dim = copies.get(loop.variable) if copies else self._direction(loop)
-        if dim is None or dim in taken or self.threads.along(dim) == 1 or not self._may(loop, dim):
+        if dim is None or dim in taken or self.threads.along(dim) == 1 or not self._may(loop, dim, taken):
             return (Sweep(loop, None, self.block(loop.body, taken, copies)),)
         reduced = [s for s in updates(loop.body) if s.target.buffer in shared(loop)]
         if not reduced:
@@ -166,27 +180,30 @@ class _Binder:
             return {}
         return copy_directions(loops, copy, [dim for dim in DIMS if dim not in taken and self.threads.along(dim) > 1])
 
-    def _may(self, loop: For, dim: Dim) -> bool:
+    def _may(self, loop: For, dim: Dim, taken: frozenset[Dim]) -> bool:
         """Whether threads along ``dim`` may share the iterations of ``loop``."""
         for inner in walk(loop.body):
             if isinstance(inner, For) and self._direction(inner) == dim:
                 wanted = [s.target for s in updates(inner.body) if mentions(s.target, inner.variable)]
                 if any(not mentions(target, loop.variable) for target in wanted):
                     return False
-        return all(self._reduces(loop, name) for name in shared(loop))
+        return all(self._reduces(loop, name, taken.union([dim])) for name in shared(loop))
 
-    def _reduces(self, loop: For, name: str) -> bool:
-        """Whether all that ``loop`` does with a buffer is to accumulate into it, in any order."""
+    def _reduces(self, loop: For, name: str, taken: frozenset[Dim]) -> bool:
+        """Whether all that ``loop`` does with a buffer is to accumulate into it, in any order; shares fit registers."""
         touching = [place for place in places(loop.body) if place.buffer == name]
         into = [s for s in updates(loop.body) if isinstance(s, Accumulate) and s.target.buffer == name]
         if len(touching) != 1 or len(into) != 1 or into[0].op not in REDUCTIONS or mentions(touching[0], loop.variable):
             return False
         inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
         mine = [inside[v] for index in touching[0].indices for v in index.variables if v in inside]
-        return all(
-            inner.limit is not None and not set(inner.outer) & {loop.variable, *inside} and inner.step == 1
-            for inner in mine
-        )
+        held = 1
+        for inner in mine:
+            if inner.limit is None or set(inner.outer) & {loop.variable, *inside} or inner.step != 1:
+                return False
+            dim = self._direction(inner)
+            held *= -(-inner.limit // (1 if dim is None or dim in taken else self.threads.along(dim)))
+        return held <= REGISTER_FLOATS
 
     def _in_shares(self, loop: For, dim: Dim, reduced: Sequence[Accumulate], taken: frozenset[Dim]) -> tuple[Node, ...]:
         """Each thread along ``dim`` accumulates a share of its own; all of them combine their shares after the loop."""

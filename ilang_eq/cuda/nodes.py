@@ -20,6 +20,8 @@ Dim = Choice["x", "y"]
 
 DIMS: tuple[Dim, ...] = ("x", "y")
 
+REGISTER_FLOATS = 128
+"""The most floats of one buffer that a thread keeps."""
 WARP = 32
 """Threads that run together."""
 

@@ -13,16 +13,18 @@ from typing import Literal as Choice
 
 from ilang_eq.cuda.accesses import Access, Anyone, Owner, Scope, Slot, leaves, touched
 from ilang_eq.cuda.directions import WIDEST, widest
-from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Launch, Sweep
+from ilang_eq.cuda.nodes import DIMS, REGISTER_FLOATS, Block, Combine, Contract, Copy, Dim, Launch, Sweep
 from ilang_eq.cuda.walks import contracts_of, leaves_of
 from ilang_eq.lower.ir import Buffer, Load, Program
 from ilang_eq.lower.walk import stride
 
-REGISTER_FLOATS = 128
-"""The most floats of one buffer that a thread keeps."""
 BASE_REGISTERS, BASE_ARRAYS, ARRAY_REGISTERS, TILE_REGISTERS = 64, 3, 8, 30
 """Registers of a thread beside those that hold data: for counters and addresses in so many arrays, and in each further
 one; or, where tensor cores work, for each tile that is copied for them. As the compiler reports them."""
+MOST_BESIDE = 60
+"""The most registers for what is computed from kept data: as many as are kept, where these are few."""
+USUAL_REGISTERS = 40
+"""What kernels take that keep nothing: 36 to 56, of some twenty that were compiled for sm_90."""
 MOST_REGISTERS = 255
 """What a thread can have."""
 REGISTERS = 65536
@@ -112,11 +114,20 @@ def needed_registers(launch: Launch, homes: Mapping[str, Home]) -> int:
     contracts = contracts_of(launch.body)
     if not contracts:
         arrays = sum(home.where in ("memory", "scratch") for home in homes.values())
-        return BASE_REGISTERS + ARRAY_REGISTERS * max(0, arrays - BASE_ARRAYS) + 2 * sum(sizes.values())
+        kept = sum(sizes.values())
+        return BASE_REGISTERS + ARRAY_REGISTERS * max(0, arrays - BASE_ARRAYS) + kept + min(kept, MOST_BESIDE)
     tiles = {leaf.target.buffer for leaf in leaves_of(launch.body) if isinstance(leaf, Copy)}
     handed = sum(sizes.get(leaf.left.buffer, 0) for leaf in contracts)
     fragments = max(leaf.fragments(launch.block) for leaf in contracts)
     return TILE_REGISTERS * len(tiles) + sum(sizes.values()) + handed + 2 * fragments
+
+
+def usual_registers(launch: Launch, homes: Mapping[str, Home]) -> int:
+    """Registers that the compiler uses as a rule: fewer than it is allowed, where there are few sums."""
+    if contracts_of(launch.body):
+        return registers_of(launch, homes)
+    kept = sum(prod(home.dims) for home in homes.values() if home.where == "registers")
+    return min(registers_of(launch, homes), -(-(USUAL_REGISTERS + 2 * kept) // 8) * 8)
 
 
 def registers_of(launch: Launch, homes: Mapping[str, Home]) -> int:

@@ -2,8 +2,9 @@
 
 It reads the very launches that ``cuda/emit.py`` prints. Blocks go to multiprocessors (SMs) in rounds of as many as
 fit together; a round takes as long as the slowest of issuing instructions, arithmetic, special functions, shared
-memory with its bank conflicts, and the second-level cache, or as the latencies of one block where too few run to hide
-them. Device memory sets a floor, by its bandwidth or by the bytes in flight (Little's law).
+memory with its bank conflicts, and the second-level cache, or as what one block takes by itself, its latencies and
+one warp's instructions, where too few run to hide them. Device memory sets a floor, by its bandwidth or by the bytes
+in flight (Little's law).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.nodes import WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
-from ilang_eq.cuda.storage import Home, most_registers, needed_registers, registers_of, shared_bytes
+from ilang_eq.cuda.storage import Home, most_registers, needed_registers, shared_bytes, usual_registers
 from ilang_eq.cuda.unrolling import trips_of, unrolled
 from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
@@ -291,7 +292,7 @@ def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
     limits = [
         gpu.blocks,
         gpu.threads // launch.block.threads,
-        gpu.registers // (registers_of(launch, homes) * launch.block.threads),
+        gpu.registers // (usual_registers(launch, homes) * launch.block.threads),
     ]
     return min([*limits, gpu.shared_bytes // (shared_bytes(launch, homes) + 1024)])
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import product
 
+from ilang_eq.extract.gpu_tiles import reduced_axes, retiled, without_copies
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Input, Node, Value
 
@@ -24,8 +25,8 @@ DEPTHS = (16, 32)
 TILES = ((64, 64), (128, 128), (128, 64), (32, 32))
 """Tiles of the last two axes of a result."""
 
-SQUARE = 64
-"""The tile of every axis in a variant of schedules whose reductions are inside others' loops."""
+SIZES = ((64, 64), (64, 256), (16, 256), (1, 2048), (1, 4096))
+"""Tiles of schedules as they are: of axes that nothing reduces, and of those that something does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,45 +48,23 @@ def variants(graph: Graph) -> Iterator[Graph]:
 
 
 def _candidates(graph: Graph) -> Iterator[Graph]:
+    over = reduced_axes(graph)
     pairs = pairs_of(graph)
-    if pairs:
-        square = _in_squares(graph)
-        yield square
-        yield copied(square, pairs, DEPTHS[0])
-    alone = [pair for pair in pairs if not is_staged(graph, pair.reduction)]
+    for kept, reduced in SIZES:
+        made = retiled(graph, lambda axis: reduced if axis in over else kept)  # noqa: B023
+        yield made
+        if pairs and kept == reduced:
+            yield copied(made, pairs, DEPTHS[0])
     for depth in DEPTHS if pairs else ():
         yield copied(graph, pairs, depth)
-        for tiles in TILES if alone else ():
-            made = graph
-            for pair in alone:
-                made = tiled(made, pair, tiles)
-            yield copied(made, pairs, depth)
-
-
-def _in_squares(graph: Graph) -> Graph:
-    """``graph`` with all its tiles as large as blocks like them; what was split alike still is."""
-    nodes = []
-    for node in in_single_tiles(graph).nodes:
-        splits = tuple((axis, (SQUARE,)) for axis, _ in node.expr.splits)
-        nodes.append(replace(node, expr=replace(node.expr, splits=splits)))
-    return replace(graph, nodes=tuple(nodes))
-
-
-def in_single_tiles(graph: Graph) -> Graph:
-    """``graph`` without tiles inside tiles, which are for the registers of a processor: the binding finds those."""
-    return replace(graph, nodes=tuple(replace(node, expr=_in_single_tiles(node.expr)) for node in graph.nodes))
-
-
-def _in_single_tiles(expr: Expr) -> Expr:
-    innermost = {axis: len(factors) for axis, factors in expr.splits}
-    order: list[OrderItem] = []
-    for item in expr.sequence:
-        if not isinstance(item, Loop) or item.level == 0:
-            order.append(item)
-        elif item.level == innermost[item.axis]:
-            order.append(Loop(item.axis, 1))
-    splits = tuple((axis, (prod(factors),)) for axis, factors in expr.splits)
-    return replace(expr, splits=splits, order=tuple(order)) if splits != expr.splits else expr
+    plain = without_copies(graph)
+    pairs = pairs_of(plain)
+    alone = [pair for pair in pairs if not is_staged(plain, pair.reduction)]
+    for depth, tiles in product(DEPTHS, TILES) if alone else ():
+        made = plain
+        for pair in alone:
+            made = tiled(made, pair, tiles)
+        yield copied(made, pairs, depth)
 
 
 def pairs_of(graph: Graph) -> list[Pair]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import gpu_all, gpu_overhead
+from benchmarks import gpu_all, gpu_overhead, gpu_ranking
 from benchmarks.gpu import RESULTS, scheduled
 from benchmarks.gpu_cases import CASES, Case, chosen
 from benchmarks.gpu_report import reached_of, table
+from benchmarks.ranking import Experiment
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
@@ -136,3 +139,17 @@ def test_the_steps_name_what_there_is(tmp_path: Path) -> None:
         "doctor", "schedules", "tests", "calibrate", "overhead", "figures"
     ]  # fmt: skip
     assert (gpu_all.ROOT / gpu_all._TESTS).exists()
+
+
+def test_schedules_for_a_gpu_are_sampled_and_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Timings that are what the model expects are ranked without regret; a schedule without a time does not count."""
+    assert gpu_ranking.main(["sample", str(tmp_path), "softmax-16384", "--size", "6"]) == 0
+    (path,) = tmp_path.iterdir()
+    sampled = Experiment.read(path)
+    assert 2 < len(sampled.schedules) <= 6
+    timed = tuple(replace(s, samples=(s.predicted, s.predicted)) for s in sampled.schedules[1:])
+    replace(sampled, schedules=(sampled.schedules[0], *timed)).save(path)
+    capsys.readouterr()
+    assert gpu_ranking.main(["judge", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(rf"softmax 16384 +{len(timed)} top-1 +0.0%", said)

@@ -36,6 +36,14 @@ def test_a_product_keeps_its_sums_in_registers_and_its_copies_in_shared_memory()
     assert [homes[name].where for name in ("add0", "add1", "in0", "out0")] == ["shared", "shared", "memory", "memory"]
 
 
+def test_a_reduction_whose_shares_would_not_fit_registers_stays_in_a_thread() -> None:
+    """4096 sums along y would leave 512 of them to each thread along x."""
+    for rows, shared in ((64, True), (4096, False)):
+        product = i(f"ij*j~ij|i:{rows}|iji'") >> i(f"+ij~i|i:{rows}|iji'0")
+        ((launch, _),) = bound(program(product))
+        assert any(isinstance(node, Combine) for node in walk(launch.body)) == shared
+
+
 def test_larger_tiles_get_larger_register_tiles_before_more_threads() -> None:
     ((launch, homes),) = bound(program(matmul(128, 8)))
     assert launch.block.threads == 256

@@ -43,8 +43,8 @@ SQUARE = [(4096, 4096)] * 2
 
 
 def test_memory_bound_kernels_take_as_long_as_a_copy() -> None:
-    for component, shapes in ((i("^i~i"), [(2**28,)]), (SOFTMAX, [(16384, 16384)])):
-        seconds = terms(component, shapes)["all"]
+    for component, shapes in ((i("^i~i"), [(2**28,)]), (SOFTMAX, [(2**16, 2**12)])):
+        seconds = terms(component, shapes)["memory"]
         assert seconds == pytest.approx(2 * 4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.15)
 
 
@@ -57,7 +57,7 @@ def test_larger_tiles_make_a_product_faster_and_near_the_peak() -> None:
     small, large = (terms(matmul(tile, 16), SQUARE)["all"] for tile in (32, 128))
     least = 4096**3 / (H200.fma * H200.sms * H200.clock_ghz * 1e9)
     assert large < small / 2
-    assert least < large < 1.6 * least
+    assert least < large < 1.8 * least
 
 
 @pytest.mark.parametrize(("gpu", "tflops"), [("sm_80", 156), ("sm_89", 82.6), ("sm_90", 0.63 * 494)])
@@ -110,6 +110,25 @@ def test_a_product_copies_both_operands_rather_than_read_memory_in_its_innermost
     assert terms(both, SQUARE)["all"] < 0.98 * terms(one, SQUARE)["all"]
 
 
+def test_rows_that_do_not_stay_in_the_cache_are_fetched_again() -> None:
+    """The same floats, in rows that all blocks together have no room for while they go through theirs twice."""
+    short, long = (terms(SOFTMAX, [shape])["memory"] for shape in ((2**16, 2**12), (2**10, 2**18)))
+    assert long > 1.4 * short
+
+
+def test_what_neighbouring_tasks_need_is_fetched_once_for_all_that_run() -> None:
+    place = Load("b", (Index(("k",)), Index(("j",))))
+    grid = (Run("i", 32.0), Run("j", 32.0))
+    use = Use(place, (*grid, Run("k", 1000.0)), 32_000.0)
+    alone, together = (volume([use], Cache(1_000.0, tasks, grid)) for tasks in (1, 128))
+    assert alone == 4 * together, "128 tasks are four rows of the grid"
+
+
+def test_lanes_that_share_a_run_still_take_it_one_by_one() -> None:
+    """A product of 4 x 4 sums a thread asks shared memory for eight words per sixteen products, whoever shares them."""
+    assert terms(matmul(64, 16), SQUARE)["shared memory"] > 1.3 * terms(matmul(128, 16), SQUARE)["shared memory"]
+
+
 def test_few_blocks_wait_for_memory() -> None:
     rows = i("+ij~i|i:4|ii'j")
     few, many = terms(rows, [(8, 2**20)]), terms(rows, [(2**13, 2**10)])
@@ -129,7 +148,7 @@ def test_launches_cost() -> None:
 
 def test_what_an_sm_holds() -> None:
     ((launch, homes),) = bound(program(matmul(64, 16)))
-    assert resident(launch, homes, H200) == 2, "registers decide: 104 of 256 threads"
+    assert resident(launch, homes, H200) == 3, "registers decide: 80 of 256 threads"
     assert resident(launch, homes, load_gpu("sm_89")) <= resident(launch, homes, H200)
 
 

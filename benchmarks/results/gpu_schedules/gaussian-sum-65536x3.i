@@ -1,1 +1,1 @@
-(I | i("+jk~kj|j:96|jkj'")) >> i("ik-kj~kji|i:64,j:96|ijkj'i'") >> (I & I) >> i("kji*kji~kji|i:64,j:96|ijkj'i'01") >> i("+kji~ji|i:64,j:96|ijkj'i'0") >> i("-ji~ji|i:64,j:96|ij0j'i'") >> i("^ji~ji|i:64,j:96|ijj'i'0") >> i("ji*j~ji|i:64,j:96|ijj'i'0") >> i("+ji~i|i:64,j:96|ijj'i'0")
+(I | i("+jk~kj|j:256,k:256|jkk'j'")) >> i("ik-kj~kji|i:64,j:256|ijkj'i'") >> (I & I) >> i("kji*kji~kji|i:64,j:256|ijkj'i'01") >> i("+kji~ji|i:64,j:256|ijkj'i'0") >> i("-ji~ji|i:64,j:256|ij0j'i'") >> i("^ji~ji|i:64,j:256|ijj'i'0") >> i("ji*j~ji|i:64,j:256|ijj'i'0") >> i("+ji~i|i:64,j:256|ijj'i'0")

@@ -1,1 +1,1 @@
-(i("+ik~ki|i:128,k:32|ikk'i'") | i("+kj~kj|j:32,k:256|jkk'j'")) >> i("ki*kj~ikj|i:128,j:128,k:32|ijk0k'i'j'") >> i("+ikj~ij|i:128,j:128,k:32|ijkk'i'j'0")
+(i("+ik~ki|i:128,k:16|ikk'i'") | i("+kj~kj|j:128,k:16|jkk'j'")) >> i("ki*kj~kij|i:128,j:128,k:16|ijk10k'i'j'") >> i("+kij~ij|i:128,j:128,k:16|ijkk'i'j'0")
