@@ -89,6 +89,16 @@ static inline void fetch_ahead(const float *p, int64_t floats)
 }
 """
 
+_FETCH_SOON = """\
+// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
+static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+}
+"""
+
 _THREAD = """\
 static inline int thread_number(void)
 {
@@ -304,10 +314,10 @@ def preamble(used: Used, body: str) -> str:
 
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
-    share = "share_of(" in body
+    share, soon = "share_of(" in body, "fetch_soon(" in body
     table = (
         (_NOINLINE, "NOINLINE" in body),
-        (_UNROLL, "UNROLL" in body),
+        (_UNROLL, soon or "UNROLL" in body),
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),
@@ -315,6 +325,7 @@ def _needed(body: str) -> Sequence[str]:
         (_TEAM, "team_for(" in body),
         (_THREAD, "thread_number(" in body),
         (_FETCH_AHEAD, "fetch_ahead(" in body),
+        (_FETCH_SOON, soon),
     )
     return [text for text, needed in table if needed]
 

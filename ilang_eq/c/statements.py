@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from ilang_eq.c.ahead import fetching_lines, panels_ahead
+from ilang_eq.c.ahead import fetching_lines
 from ilang_eq.c.bounds import bound_text, left_text, step_text
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
@@ -96,8 +96,7 @@ class Statements:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
         body, ends = self.lines(node.body), []
-        aheads = panels_ahead(node, self.layout)
-        before, asked = fetching_lines(node, aheads, self.layout, bound)
+        before, asked = fetching_lines(node, self.layout, bound)
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"

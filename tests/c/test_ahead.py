@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+from ilang_eq.c.ahead import SOON
 from ilang_eq.c.build import build
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
@@ -38,12 +39,20 @@ def operands(rows: int, width: int, columns: int) -> tuple[np.ndarray, np.ndarra
     return rng.standard_normal((rows, width), np.float32), rng.standard_normal((width, columns), np.float32)
 
 
-def asked(component: Component, rows: int, width: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+def asked(
+    component: Component,
+    rows: int,
+    width: int,
+    columns: int,
+    monkeypatch: pytest.MonkeyPatch,
+    by: str = "fetch_ahead",
+) -> np.ndarray:
     """How often each of the first 64 K floats of the panels was asked for, by a kernel that counts."""
+    place = {"fetch_ahead": "floats", "fetch_soon": "first"}[by]
 
     def counting(source: str) -> str:
-        body = re.compile(r"(static inline void fetch_ahead\(.*?\)\n\{\n).*?\n\}", re.DOTALL)
-        counted, found = body.subn(r"int asked[1 << 16];\n\1    asked[floats] += p != 0;\n}", source)
+        body = re.compile(rf"(static inline void {by}\(.*?\)\n\{{\n).*?\n\}}", re.DOTALL)
+        counted, found = body.subn(rf"int asked[1 << 16];\n\1    asked[{place}] += p != 0;\n}}", source)
         assert found == 1
         return counted
 
@@ -72,8 +81,8 @@ def test_every_panel_but_the_first_is_asked_for(form: str, panel: int, monkeypat
     count = asked(FORMS[form], rows, width, columns, monkeypatch)
     lines = np.asarray(count.reshape(-1, 16).any(axis=1))
     assert lines[-(-panel // 16) : floats // 16].all()
-    assert not count[:panel].any()
-    assert not count[floats + 2 * panel :].any()
+    assert not count[1:panel].any(), "where there is no next panel, a line that is there is asked for"
+    assert not count[floats + panel :].any()
 
 
 @needs_compiler
@@ -81,7 +90,22 @@ def test_shares_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four tiles of rows ask for four floats in each step: every quarter of a line once."""
     count = asked(ROWS, 16, 24, 64, monkeypatch)
     assert (count[24 * 16 : 24 * 64 : 4] == 1).all()
-    assert count.sum() == 4 * 24 * 16 / 4
+    assert count[1:].sum() == 3 * 24 * 16 / 4
+
+
+@needs_compiler
+@pytest.mark.parametrize(("form", "lanes", "depth"), [("rows", 16, 24), ("pairs", 16, 24), ("chunks", 16, 8)])
+def test_rows_of_panels_are_asked_for_some_steps_ahead(
+    form: str, lanes: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the tile, each row but the first few of a panel, and a few beyond its end."""
+    rows, width, columns = 33, 24, 64
+    count = asked(FORMS[form], rows, width, columns, monkeypatch, "fetch_soon")
+    expected = {
+        (panel * depth + k + SOON) * lanes for panel in range(columns * width // lanes // depth) for k in range(depth)
+    }
+    assert set(np.flatnonzero(count)) == expected
+    assert count.max() <= 2 * -(-rows // 4), "once for each tile of rows, and by one other panel"
 
 
 @needs_compiler

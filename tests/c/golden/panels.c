@@ -41,6 +41,14 @@ static inline void fetch_ahead(const float *p, int64_t floats)
     __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)floats * sizeof(float)), 0, 2);
 }
 
+// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
+static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -144,10 +152,12 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                     }
                 }
-                const int64_t add0_all_share = least(16, ceil_div(16, ceil_div(in0_0, 4)));
-                const int64_t add0_all_next = ((j + 16) / 16) * in0_1 * 16 + (i / 4) * in0_1 * add0_all_share;
+                const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
+                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 ? least(16, ceil_div(16, ceil_div(in0_0, 4))) : 0;
+                const int64_t add0_all_next = add0_all_share ? add0_all_panel + (i / 4) * in0_1 * add0_all_share : 0;
                 for (int64_t k = 0; k < in0_1; k++) {
                     fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
+                    fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
@@ -176,10 +186,12 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                     }
                 }
-                const int64_t add0_all_share = least(16, ceil_div(16, ceil_div(in0_0, 4)));
-                const int64_t add0_all_next = ((j + 16) / 16) * in0_1 * 16 + (i / 4) * in0_1 * add0_all_share;
+                const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
+                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 ? least(16, ceil_div(16, ceil_div(in0_0, 4))) : 0;
+                const int64_t add0_all_next = add0_all_share ? add0_all_panel + (i / 4) * in0_1 * add0_all_share : 0;
                 for (int64_t k = 0; k < in0_1; k++) {
                     fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
+                    fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
