@@ -137,14 +137,19 @@ class Versions:
     @staticmethod
     def of(tensors: Sequence[torch.Tensor]) -> Versions:
         """The versions of ``tensors``."""
-        return Versions(tuple((each.data_ptr(), each._version) for each in tensors), tuple(t.detach() for t in tensors))
+        return Versions(tuple((t.data_ptr(), _writes(t)) for t in tensors), tuple(t.detach() for t in tensors))
 
     def still(self, tensors: Iterable[torch.Tensor]) -> bool:
         """Whether ``tensors`` are what they were; called often."""
         for tensor, (at, count) in zip(tensors, self.seen, strict=True):
-            if tensor._version != count or tensor.data_ptr() != at:
+            if _writes(tensor) != count or tensor.data_ptr() != at:
                 return False
         return True
+
+
+def _writes(tensor: torch.Tensor) -> int:
+    """How often PyTorch has written to a tensor; of what is made in inference mode it keeps no count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 class RegionCall:

@@ -235,6 +235,14 @@ def test_memory_that_a_former_parameter_left_is_another_parameter() -> None:
         torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-4, atol=1e-4)
 
 
+def test_the_first_call_may_be_in_inference_mode() -> None:
+    layer, x = torch.nn.Linear(4, 5), torch.randn(3, 4)
+    traced = interpreted(layer, x)
+    for mode in (True, False, True):
+        with torch.inference_mode(mode), torch.no_grad():
+            torch.testing.assert_close(traced(x), layer(x))
+
+
 def test_strict_takes_what_is_computed_once() -> None:
     def angles(x: Any) -> Any:
         return x * torch.linspace(0, 1, 6).cos()
