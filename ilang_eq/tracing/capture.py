@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,10 +124,11 @@ def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
         del table[op]
     table[torch.ops.aten.var_mean.correction] = _var_mean
     wrapped = module if isinstance(module, torch.nn.Module) else _Function(module)
+    args, kwargs = _distinct((args, dict(kwargs)), [*wrapped.parameters(), *wrapped.buffers()])
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(wrapped, args, dict(kwargs), strict=False).run_decompositions(table)
+            exported = torch.export.export(wrapped, args, kwargs, strict=False).run_decompositions(table)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise TraceError(f"torch.export cannot trace {_named(module)}: {reason}") from error
@@ -146,6 +147,19 @@ def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     assert arguments is not None, "torch.export records the structure of inputs"
     assert results is not None, "torch.export records the structure of results"
     return Captured(program, tensors, arguments, results, _places(wrapped, program, tensors))
+
+
+def _distinct(arguments: Any, held: Iterable[torch.Tensor]) -> Any:
+    """``arguments`` without tensors that are there twice or in ``held``: PyTorch takes them to be so at every call."""
+    seen = set(map(id, held))
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or id(leaf) not in seen:
+            seen.add(id(leaf))
+            return leaf
+        return leaf.detach().clone()
+
+    return pytree.tree_map(own, arguments)
 
 
 def _places(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ilang_eq.tracing.extents import Extent, product
 from ilang_eq.tracing.nodes import Node, Ref, Type
 from ilang_eq.tracing.partition import Partition
-from ilang_eq.tracing.table import CONTRACTIONS
+from ilang_eq.tracing.table import CONTRACTIONS, SKIP_NAN
 
 _MOVES = """
 alias arange as_strided cat chunk clone copy diagonal embedding expand flip full full_like gather index index_select
@@ -55,10 +56,12 @@ class Coverage:
     Attributes:
         covered: floating-point operations in regions, at the example's shapes: one for each expression and iteration.
         rows: what stays with PyTorch, what costs most first.
+        skipping: ops that skip NaN in our kernels, where PyTorch passes it on, and how many calls of each there are.
     """
 
     covered: int
     rows: tuple[Row, ...]
+    skipping: tuple[tuple[str, int], ...] = ()
 
     @property
     def left(self) -> int:
@@ -84,7 +87,9 @@ class Coverage:
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (titles, *cells)
         ]
-        return "\n".join([head, *(line.rstrip() for line in lines if cells)])
+        skipping = ", ".join(f"{op} ({calls})" for op, calls in self.skipping)
+        told = [f"NaN is skipped, and not passed on, by {skipping}"] if skipping else []
+        return "\n".join([head, *(line.rstrip() for line in lines if cells), *told])
 
 
 def coverage(partition: Partition, once: Collection[str] = ()) -> Coverage:
@@ -107,7 +112,9 @@ def coverage(partition: Partition, once: Collection[str] = ()) -> Coverage:
         for (op, line, reason, integers, fixed), (calls, operations) in rows.items()
     ]
     listed.sort(key=lambda row: -row.operations)
-    return Coverage(sum(region.operations(sizes) for region in partition.regions), tuple(listed))
+    skipping = Counter(op for op in (found.values.nodes[name].op for name in found.computed) if op in SKIP_NAN)
+    covered = sum(region.operations(sizes) for region in partition.regions)
+    return Coverage(covered, tuple(listed), tuple(sorted(skipping.items())))
 
 
 def _operations(node: Node, types: Mapping[str, Type]) -> Extent:

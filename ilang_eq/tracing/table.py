@@ -14,4 +14,15 @@ POINTWISE: dict[str, Build] = {**SMOOTH, **PIECEWISE, **COMPARISONS}
 COMPUTED: dict[str, Build] = {**POINTWISE, **REDUCTIONS, **CONTRACTIONS}
 """Ops that take expressions, by name."""
 
-__all__ = ["COMPARISONS", "COMPUTED", "CONTRACTIONS", "NUMBERS", "POINTWISE", "VIEWS"]
+SKIP_NAN = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("amax.default", "amin.default", "max.default", "max.dim", "min.default", "min.dim"),
+        *("maximum.default", "minimum.default", "relu.default", "hardtanh.default", "where.self"),
+        *("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_max.default"),
+        *("elu.default", "celu.default", "selu.default", "leaky_relu.default", "prelu.default"),
+    )
+)
+"""Ops that PyTorch makes NaN of NaN, and that skip it here, as 𝚒's maximum and minimum do."""
+
+__all__ = ["COMPARISONS", "COMPUTED", "CONTRACTIONS", "NUMBERS", "POINTWISE", "SKIP_NAN", "VIEWS"]

@@ -43,6 +43,17 @@ def test_a_tensor_is_dense_and_on_the_cpu(value: Any) -> None:
         interpreted(lambda x: x + 1, X)(value)
 
 
+def test_one_tensor_twice_in_the_example_is_two_inputs() -> None:
+    def both(x: Any, y: Any) -> Any:
+        return x * 2 + y
+
+    traced = interpreted(both, X, X)
+    torch.testing.assert_close(traced(X, X + 1), both(X, X + 1))
+    layer = torch.nn.Linear(4, 3)
+    traced = interpreted(layer, layer.weight)
+    torch.testing.assert_close(traced(X), layer(X).detach())
+
+
 def test_keys_come_in_any_order() -> None:
     def both(given: dict[str, Any], *, y: Any, z: Any) -> Any:
         return given["a"] - given["b"] * y / z

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is optional")
 
 from ilang_eq.tracing.capture import KEPT  # noqa: E402
-from ilang_eq.tracing.table import COMPUTED, NUMBERS, VIEWS  # noqa: E402
+from ilang_eq.tracing.table import COMPUTED, NUMBERS, SKIP_NAN, VIEWS  # noqa: E402
 from ilang_eq.tracing.traced import Traced  # noqa: E402
 from tests.tracing.interpreting import agrees, interpreted  # noqa: E402
 
@@ -160,6 +160,45 @@ def results(traced: Traced) -> dict[str, Any]:
 def test_op(name: str, results: dict[str, Any]) -> None:
     function, args = CASES[name]
     torch.testing.assert_close(results[name], function(*args), rtol=1e-5, atol=1e-5)
+
+
+SKIPPING = {
+    "relu": ("relu.default",),
+    "maximum": ("maximum.default", "minimum.default"),
+    "clamp": ("clamp.default", "clamp.Tensor"),
+    "clamp tensors": ("clamp_min.default", "clamp_max.default"),
+    "extrema": ("amax.default", "amin.default"),
+    "extrema of all": ("max.default", "max.dim", "min.default", "min.dim"),
+    "elu": ("elu.default", "celu.default", "selu.default"),
+    "leaky": ("leaky_relu.default", "prelu.default"),
+    "hardtanh": ("hardtanh.default",),
+    "where": ("where.self",),
+}
+"""The cases that skip NaN, and what in them does."""
+
+
+def spoilt(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``args`` with a NaN in the first tensor of numbers."""
+    first = next(k for k, arg in enumerate(args) if arg.is_floating_point())
+    with_nan = args[first].clone()
+    with_nan.view(-1)[0] = torch.nan
+    return (*args[:first], with_nan, *args[first + 1 :])
+
+
+def test_nan_is_passed_on_but_by_ops_that_say_so(traced: Traced) -> None:
+    args = {name: spoilt(given) for name, given in ARGS.items()}
+    results = traced(args)
+    # PyTorch's attention itself may lose it
+    names = [name for name in CASES if "attention" not in name]
+    differing = {n for n in names if not torch.equal(results[n].isnan(), CASES[n][0](*args[n]).isnan())}
+    assert differing == SKIPPING.keys()
+    assert {f"aten.{op}" for ops in SKIPPING.values() for op in ops} == SKIP_NAN
+
+
+def test_coverage_tells_what_skips_nan() -> None:
+    told = str(interpreted(lambda x: F.relu(x) + F.relu(-x).amax(), X).coverage)
+    assert told.endswith("NaN is skipped, and not passed on, by aten.amax.default (1), aten.relu.default (2)")
+    assert "NaN" not in str(interpreted(lambda x: x.softmax(-1), X).coverage)
 
 
 def test_nothing_is_left_to_pytorch(traced: Traced) -> None:
