@@ -1,6 +1,6 @@
 """Whole models, traced and run by our kernels, against PyTorch eager and torch.compile (inductor), on the CPU.
 
-    python benchmarks/models.py [--threads N] [--rounds N] [--small] [--caches FOLDER] [--json FILE] [name ...]
+    python benchmarks/models.py [--threads N] [--rounds N] [--effort measure] [--caches FOLDER] [--json FILE] [name ...]
 
 Every contestant has a process of its own, with the same weights and inputs; they are asked for a call in turn, in a new
 order each round, and outputs are compared with eager's, relative to the largest value. Before that, ours is optimised
@@ -37,7 +37,7 @@ WARM_CALLS = 3
 COMMAND = (sys.executable, __file__)
 
 
-def contest(name: str, contestant: str, threads: int, small: bool) -> None:
+def contest(name: str, contestant: str, threads: int, small: bool, effort: str) -> None:
     """One contestant on one model, in this process: a line about itself, then a time in ms for every line read."""
     import torch
 
@@ -47,7 +47,7 @@ def contest(name: str, contestant: str, threads: int, small: bool) -> None:
     model, inputs = build(name, SMALL if small else FULL)
     with torch.no_grad():
         right = model(*inputs)
-        run, found = prepared(model, inputs, contestant, threads)
+        run, found = prepared(model, inputs, contestant, threads, effort)
         started = time.perf_counter()
         result = run(*inputs)
         found["first_call_s"] = time.perf_counter() - started
@@ -61,7 +61,9 @@ def contest(name: str, contestant: str, threads: int, small: bool) -> None:
             print(1e3 * (time.perf_counter() - started), flush=True)
 
 
-def prepared(model: Any, inputs: Any, contestant: str, threads: int) -> tuple[Callable[..., Any], dict[str, Any]]:
+def prepared(
+    model: Any, inputs: Any, contestant: str, threads: int, effort: str
+) -> tuple[Callable[..., Any], dict[str, Any]]:
     """What a contestant makes of a model before its first call, and what there is to say of it."""
     if contestant == "eager":
         return model, {}
@@ -72,7 +74,7 @@ def prepared(model: Any, inputs: Any, contestant: str, threads: int) -> tuple[Ca
     from ilang_eq import trace
 
     started = time.perf_counter()
-    traced = trace(model, inputs, threads=threads)
+    traced = trace(model, inputs, threads=threads, effort=effort)
     exported = time.perf_counter()
     traced.optimize()
     found = {"export_s": exported - started, "optimise_s": time.perf_counter() - exported}
@@ -88,7 +90,7 @@ class Process:
         # a file, because a pipe that nobody reads is full some day
         self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [*command, *["--small"] * options.small],
+            [*command, "--effort", options.effort, *["--small"] * options.small],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._told,
@@ -214,12 +216,13 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=300, help="seconds that a contestant may take to be ready")
     parser.add_argument("--small", action="store_true", help="two layers of width 32, to see that all works")
     parser.add_argument("--caches", type=Path, help="a folder for results and kernels, kept; else one that is not")
+    parser.add_argument("--effort", default="model", help="of our search: model, or measure to time the best few")
     parser.add_argument("--cold", action="store_true", help="fill the caches, and time no calls")
     parser.add_argument("--json", type=Path, help="where to write every figure; rows of other models there are kept")
     parser.add_argument("--contestant", choices=CONTESTANTS, help="run this one alone, in this process")
     options = parser.parse_args()
     if options.contestant:
-        contest(options.names[0], options.contestant, options.threads, options.small)
+        contest(options.names[0], options.contestant, options.threads, options.small, options.effort)
         return
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

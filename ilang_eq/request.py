@@ -86,8 +86,6 @@ def checked_request(
     inferred = infer(written)
     if shapes is None:
         shapes = [(NOMINAL_EXTENT,) * (rank or 0) for rank in inferred.ranks]
-    if effort not in EFFORTS:
-        raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
     _check_budget(budget_s)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise OptionError(f"seed is {seed!r}", expected="a whole number of at least 0")
@@ -104,13 +102,20 @@ def checked_request(
         extents=extents,
         target=checked_target(target),
         threads=checked_threads(threads),
-        effort=effort,
+        effort=checked_effort(effort),
         budget_s=budget_s,
         rules=rule_set(rules),
         seed=seed,
         constants=_numbers(constants, component.inputs),
         precision=checked_precision(target, precision),
     )
+
+
+def checked_effort(effort: str) -> str:
+    """``effort`` itself. Raises OptionError for one there is not."""
+    if effort not in EFFORTS:
+        raise OptionError(f"no effort {effort!r}", legal=EFFORTS)
+    return effort
 
 
 def _check_budget(seconds: float | None) -> None:

@@ -19,6 +19,7 @@ def trace(
     strict: bool = False,
     *,
     threads: int | None = None,
+    effort: str = "model",
 ) -> Traced:
     """Trace a PyTorch module or function, and cut it into regions that are components.
 
@@ -28,12 +29,14 @@ def trace(
         strict: refuse a model of which a call is left to PyTorch, but for those that make or read whole numbers or
             truth values, such as embeddings: they are PyTorch's by design.
         threads: how many threads a kernel may use; all cores if None.
+        effort: "model", or "measure" to time the best few schedules of every region, one region after another.
 
     Returns:
         A function like ``module``, with ``regions``, ``coverage`` and ``to_json()``.
 
     Raises:
         TraceError: PyTorch is missing or cannot export the model; if ``strict``, a call that stays with PyTorch.
+        OptionError: another effort.
     """
     _require_torch()
     from ilang_eq.tracing.capture import capture
@@ -42,7 +45,7 @@ def trace(
 
     named = isinstance(example_inputs, Mapping)
     args, kwargs = ((), example_inputs) if named else (tuple(example_inputs), {})
-    traced = Traced(capture(module, args, kwargs), Kernels(threads))
+    traced = Traced(capture(module, args, kwargs), Kernels(threads, effort))
     if strict and traced.coverage.refused:
         raise TraceError(f"strict, and these calls stay with PyTorch:\n{traced.coverage}")
     return traced

@@ -31,8 +31,8 @@ from ilang_eq.tracing.table import COMPUTED
 
 LOG = logging.getLogger("ilang_eq.trace")
 
-_KERNELS: dict[int | None, Kernels] = {}
-"""Kernels by number of threads, shared by all graphs: equal regions of two graphs are optimised once."""
+_KERNELS: dict[tuple[int | None, str], Kernels] = {}
+"""Kernels by number of threads and effort, shared by all graphs: equal regions of two graphs are optimised once."""
 
 _SEEN: dict[int, tuple[Argument, ...]] = {}
 """The arguments of the last graph of each frame that PyTorch compiled, to say what changed."""
@@ -46,12 +46,13 @@ def ilang_eq(
     Args:
         module: what Dynamo captured.
         example_inputs: its inputs, parameters too.
-        options: as ``torch.compile`` takes them: "threads", how many a kernel may use; all cores if it is missing.
+        options: as ``torch.compile`` takes them: "threads", how many a kernel may use, and "effort", as for ``trace``;
+            all cores and "model" if they are missing.
 
     Raises:
-        OptionError: another option.
+        OptionError: another option, or another effort.
     """
-    threads = _threads(options or {})
+    kernels = _kernels(**_checked(options or {}))
     if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs):
         LOG.warning("a graph runs eagerly: gradients are recorded; call the model inside torch.no_grad()")
         return module.forward
@@ -61,17 +62,22 @@ def ilang_eq(
         return module.forward
 
     def compile_calls(calls: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return make_boxed_func(_compiled(calls, _parameters(), threads))
+        return make_boxed_func(_compiled(calls, _parameters(), kernels))
 
     table = {op: how for op, how in core_aten_decompositions().items() if str(op) not in COMPUTED}
     return aot_autograd(fw_compiler=compile_calls, decompositions=table)(module, example_inputs)
 
 
-def _threads(options: Mapping[str, Any]) -> int | None:
-    unknown = options.keys() - {"threads"}
+def _checked(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    unknown = options.keys() - {"threads", "effort"}
     if unknown:
-        raise OptionError(f"no option {min(unknown)!r}", legal=("threads",))
-    return options.get("threads")
+        raise OptionError(f"no option {min(unknown)!r}", legal=("threads", "effort"))
+    return options
+
+
+def _kernels(threads: int | None = None, effort: str = "model") -> Kernels:
+    key = threads, effort
+    return _KERNELS[key] if key in _KERNELS else _KERNELS.setdefault(key, Kernels(threads, effort))
 
 
 def _parameters() -> Collection[int]:
@@ -81,13 +87,13 @@ def _parameters() -> Collection[int]:
     return () if metadata is None else metadata.static_input_indices
 
 
-def _compiled(calls: GraphModule, held: Collection[int], threads: int | None) -> Callable[..., Any]:
+def _compiled(calls: GraphModule, held: Collection[int], kernels: Kernels) -> Callable[..., Any]:
     """A graph of ATen calls as a function of all its inputs, parameters too."""
     names = [node.name for node in calls.graph.nodes if node.op == "placeholder"]
     program = prepared(from_graph(calls, {names[k]: ("parameter", "") for k in held}))
     found = partition(program)
     constants = {a.name: getattr(calls, a.target) for a in program.arguments if a.kind == "constant"}
-    runner = Runner(found, constants, _KERNELS.setdefault(threads, Kernels(threads)))
+    runner = Runner(found, constants, kernels)
     LOG.info(
         "compiled a graph of %d calls into %d regions, %.1f%% of its operations: %s",
         len(program.nodes),

@@ -16,6 +16,7 @@ from ilang_eq.batch.tasks import Task
 from ilang_eq.errors import TraceError
 from ilang_eq.lang.component import Component
 from ilang_eq.optimized import Optimized
+from ilang_eq.request import checked_effort
 from ilang_eq.tracing.region import Region
 
 LOG = logging.getLogger("ilang_eq.trace")
@@ -44,10 +45,15 @@ class Kernels:
 
     Args:
         threads: how many threads a kernel may use; None for all cores.
+        effort: as ``optimize`` takes it: "model", or "measure" to time the best few of each problem.
+
+    Raises:
+        OptionError: another effort.
     """
 
-    def __init__(self, threads: int | None) -> None:
+    def __init__(self, threads: int | None, effort: str = "model") -> None:
         self.threads = threads
+        self.effort = checked_effort(effort)
         self.found: dict[Problem, Optimized] = {}
 
     def solve(self, regions: Iterable[Region], sizes: Mapping[str, int], why: str) -> None:
@@ -63,34 +69,35 @@ class Kernels:
             return
         LOG.info("optimising %d components: %s", len(missing), why)
         started = time.perf_counter()
-        self.found |= dict(zip(missing, _built(missing, self.threads), strict=True))
+        self.found |= dict(zip(missing, self._built(missing), strict=True))
         LOG.info("optimised and built %d components in %.1f s", len(missing), time.perf_counter() - started)
 
     def kernel(self, region: Region, sizes: Mapping[str, int]) -> Kernel:
         """The kernel of a region that has been solved for these sizes."""
         return self.found[problem(region, sizes)].kernel
 
+    def _built(self, problems: Sequence[Problem]) -> list[Optimized]:
+        """Each problem solved, in processes of their own, and what was found compiled beside the searches under way."""
+        from ilang_eq.batch.many import optimize_many
+        from ilang_eq.batch.progress import Progress
+        from ilang_eq.c.build import building
+        from ilang_eq.c.kernel import CKernel
 
-def _built(problems: Sequence[Problem], threads: int | None) -> list[Optimized]:
-    """Each problem solved, in processes of their own, and what was found compiled beside the searches under way."""
-    from ilang_eq.batch.many import optimize_many
-    from ilang_eq.batch.progress import Progress
-    from ilang_eq.c.build import building
-    from ilang_eq.c.kernel import CKernel
+        with building() as build:
 
-    with building() as build:
+            def ended(progress: Progress) -> None:
+                LOG.debug("%s", progress)
+                kernel = None if progress.best is None else progress.best.kernel
+                if isinstance(kernel, CKernel):
+                    for source in [s for n in progress.tasks for s in kernel.sources(problems[n].constants)]:
+                        build(source)
 
-        def ended(progress: Progress) -> None:
-            LOG.debug("%s", progress)
-            kernel = None if progress.best is None else progress.best.kernel
-            if isinstance(kernel, CKernel):
-                for source in [s for n in progress.tasks for s in kernel.sources(problems[n].constants)]:
-                    build(source)
-
-        batch = optimize_many([each.task() for each in problems], threads=threads, progress=ended)
-        for failed in batch.failed:
-            raise TraceError(f"no kernel for {problems[failed.tasks[0]].component}: {failed.error}")
-    return [best for best in batch.best if best is not None]
+            batch = optimize_many(
+                [each.task() for each in problems], threads=self.threads, effort=self.effort, progress=ended
+            )
+            for failed in batch.failed:
+                raise TraceError(f"no kernel for {problems[failed.tasks[0]].component}: {failed.error}")
+        return [best for best in batch.best if best is not None]
 
 
 def problem(region: Region, sizes: Mapping[str, int]) -> Problem:

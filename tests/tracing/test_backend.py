@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreting]:
     found = Interpreting()
-    monkeypatch.setattr(backend, "_KERNELS", {None: found})
+    monkeypatch.setattr(backend, "_KERNELS", {(None, "model"): found})
     torch._dynamo.reset()
     yield found
     torch._dynamo.reset()
@@ -98,9 +98,9 @@ def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
             layer.weight.mul_(2)
 
 
-def test_threads_are_an_option(monkeypatch: pytest.MonkeyPatch, kernels: Interpreting) -> None:
-    monkeypatch.setattr(backend, "_KERNELS", {3: kernels})
-    compiled = torch.compile(lambda x: x * 2, backend=backend.ilang_eq, options={"threads": 3})
+def test_threads_and_effort_are_options(monkeypatch: pytest.MonkeyPatch, kernels: Interpreting) -> None:
+    monkeypatch.setattr(backend, "_KERNELS", {(3, "measure"): kernels})
+    compiled = torch.compile(lambda x: x * 2, backend=backend.ilang_eq, options={"threads": 3, "effort": "measure"})
     with torch.no_grad():
         compiled(torch.randn(3))
     assert kernels.asked

@@ -14,6 +14,7 @@ pytest.importorskip("transformers", reason="transformers is optional")
 from benchmarks.model_zoo import MODELS, SMALL, build  # noqa: E402
 from ilang_eq import trace  # noqa: E402
 from ilang_eq.batch.tasks import collected  # noqa: E402
+from ilang_eq.errors import OptionError  # noqa: E402
 from tests.tracing.interpreting import interpreted  # noqa: E402
 
 
@@ -44,6 +45,17 @@ def test_a_layer_from_search_to_call(caplog: pytest.LogCaptureFixture) -> None:
     assert len(told) == 2
     assert told[0] == f"optimising {len(traced.problems)} components: first call"
     assert [(task.component, task.weight) for task in collected([traced])] == [(traced.regions[0].component, 1.0)]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_schedules_are_timed_if_asked() -> None:
+    layer, x = torch.nn.Linear(8, 5), torch.randn(3, 8)
+    traced = trace(layer, (x,), threads=1, effort="measure").optimize()
+    (best,) = traced.runner.kernels.found.values()
+    assert best.best.measured is not None
+    torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    with pytest.raises(OptionError, match="no effort 'most'"):
+        trace(layer, (x,), effort="most")
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
