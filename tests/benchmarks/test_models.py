@@ -27,7 +27,7 @@ def test_a_contestant_that_failed_is_named_and_the_others_count() -> None:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Process]:
     """A contestant that runs this program."""
-    options = argparse.Namespace(threads=1, small=True, patience=request.param[1])
+    options = argparse.Namespace(threads=1, small=True, effort="model", patience=request.param[1])
     monkeypatch.setattr(models, "COMMAND", ("sh", "-c", request.param[0]))
     found = Process("bert", "ours", options, {})
     yield found
