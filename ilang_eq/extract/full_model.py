@@ -27,6 +27,7 @@ from ilang_eq.extract.footprint import (
     regions,
 )
 from ilang_eq.extract.issue import issue_time, issue_times
+from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Kernel, Program
@@ -125,13 +126,14 @@ def _kernel(
     places = iter(regions(nodes, program.buffers, extents))
     padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
     panels = frozenset(b.name for b in program.buffers if b.name in padded and len(b.dims) > 1)
+    known = Known(padded, frozenset(program.inputs))
     costs = []
     for node in nodes:
         if isinstance(node, Loop):
-            costs.append(_nest(node, next(places), machine, threads, whole, padded, panels))
+            costs.append(_nest(node, next(places), machine, threads, whole, known, panels))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost(((_computing(issue_time(loose, machine, padded)),),), 0.0, 0.0))
+        costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
     return costs
 
 
@@ -141,7 +143,7 @@ def _nest(
     machine: Machine,
     threads: int,
     whole: float,
-    padded: frozenset[str],
+    known: Known,
     panels: frozenset[str],
 ) -> _NestCost:
     loops = _tasks(loop)
@@ -149,7 +151,7 @@ def _nest(
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, padded), search)]
+    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
         if whole <= inner.bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ilang_eq.extract.leaves import accumulators, leaf_time
+from ilang_eq.extract.leaves import NOTHING, Known, accumulators, leaf_time
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
 from ilang_eq.extract.trips import Loop, Node, is_phase, leaves, unrolled
@@ -25,33 +25,33 @@ ENTRY_CYCLES = 4.0
 """Setting up a loop, and an exit that is predicted wrong now and then."""
 
 
-def issue_time(nodes: Sequence[Node], machine: Machine, padded: frozenset[str] = frozenset()) -> float:
-    """Nanoseconds for one thread to run ``nodes`` once; ``padded`` buffers have room for whole tiles."""
-    return _block(nodes, Stack(), machine, padded)
+def issue_time(nodes: Sequence[Node], machine: Machine, known: Known = NOTHING) -> float:
+    """Nanoseconds for one thread to run ``nodes`` once; ``known`` is what is known of its buffers."""
+    return _block(nodes, Stack(), machine, known)
 
 
-def issue_times(loop: Loop, machine: Machine, padded: frozenset[str] = frozenset()) -> list[float]:
+def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING) -> list[float]:
     """The same for ``loop``, phase by phase; after the phases of each loop comes what its body does between them."""
-    return _phases(loop, Stack(), machine, padded)
+    return _phases(loop, Stack(), machine, known)
 
 
-def _phases(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str]) -> list[float]:
+def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[float]:
     if is_phase(loop):
-        return [_loop(loop, stack, machine, padded)]
+        return [_loop(loop, stack, machine, known)]
     inside = stack.enter(loop)
-    found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, padded)]
+    found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, known)]
     own = [node for node in loop.body if not isinstance(node, Loop)]
     steps = stack.iterations * (loop.trips * LOOP_SLOTS / machine.issue_width + ENTRY_CYCLES) / machine.clock_ghz
-    return [*found, steps + _block(own, inside, machine, padded)]
+    return [*found, steps + _block(own, inside, machine, known)]
 
 
-def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, padded: frozenset[str]) -> float:
+def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) -> float:
     own = [node for node in nodes if not isinstance(node, Loop)]
     loops = [node for node in nodes if isinstance(node, Loop)]
     held = [_held(loop, stack, machine) for loop in loops]
     besides = (sum(held) - count for count in held)
-    inside = sum(_loop(loop, stack, machine, padded, n) for loop, n in zip(loops, besides, strict=True))
-    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, padded) if own else 0.0)
+    inside = sum(_loop(loop, stack, machine, known, n) for loop, n in zip(loops, besides, strict=True))
+    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, known) if own else 0.0)
 
 
 def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
@@ -60,18 +60,18 @@ def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
     return 0.0 if nest is None else accumulators(nest[1], stack.enter(*nest[0]), machine)
 
 
-def _loop(loop: Loop, stack: Stack, machine: Machine, padded: frozenset[str], beside: float = 0.0) -> float:
+def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: float = 0.0) -> float:
     """One loop, next to others that hold ``beside`` vectors."""
     nest = unrolled(loop)
     if nest is not None:
         loops, body = nest
-        return leaf_time(body, replace(stack.enter(*loops), beside=beside), machine, padded)
+        return leaf_time(body, replace(stack.enter(*loops), beside=beside), machine, known)
     steps = stack.iterations * loop.trips * LOOP_SLOTS / machine.issue_width
     inner = stack.enter(loop)
     body = leaves(loop.body)
     if body is None:
-        body_time = _block(loop.body, inner, machine, padded)
+        body_time = _block(loop.body, inner, machine, known)
     else:
         steps /= machine.lanes
-        body_time = leaf_time(body, inner, machine, padded)
+        body_time = leaf_time(body, inner, machine, known)
     return body_time + (steps + stack.iterations * ENTRY_CYCLES) / machine.clock_ghz
