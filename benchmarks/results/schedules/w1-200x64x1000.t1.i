@@ -1,1 +1,1 @@
-i("+ik~ik|i:48,k:16|iki'k'") >> ~i("kj*ik~kij|i:6:8,j:48|i1ji'ki''j'") >> i("+kij~ij|i:6:8,j:48|iji'ki''j'0")
+(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|j1iki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0")

@@ -1,1 +1,1 @@
-i("+ik~ik|i:64,k:32|iki'k'") >> ~i("kj*ik~kij|i:8:8,j:48,k:32|ik1ji'k'i''j'") >> i("+kij~ij|i:8:8,j:48,k:32|ikji'k'i''j'0")
+(I | i("+kj~kj|j:128,k:256|jkk'j'")) >> i("ik*kj~kij|i:4,j:2:64,k:256|jk1ij'k'i'j''") >> i("+kij~ij|i:4,j:2:64,k:256|jkij'k'i'j''0")

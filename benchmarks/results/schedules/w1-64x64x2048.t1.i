@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:4,j:48|j1iki'j'") >> i("+kij~ij|i:4,j:48|jiki'j'0")
+i("+ik~ik|i:64,k:16|iki'k'") >> ~i("kj*ik~kij|i:16:4,j:4:64|i1ji'j'ki''j''") >> i("+kij~ij|i:16:4,j:4:64|iji'j'ki''j''0")

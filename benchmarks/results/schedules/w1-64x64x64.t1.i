@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:16:4,j:64|iji'ki''j'") >> i("+kij~ij|i:16:4,j:64|iji'ki''j'0")
+i("+ik~ik|i:4,k:64|iki'k'") >> ~i("kj*ik~kij|i:4,j:64|i1jki'j'") >> i("+kij~ij|i:4,j:64|ijki'j'0")

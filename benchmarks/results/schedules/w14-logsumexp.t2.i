@@ -1,1 +1,1 @@
-(i(">ij~i|i:4,j:128|iji'j'") & I) >> (~i("ij-i~ij|i:4,j:128|ij1i'j'") >> i("^ij~ij|i:4,j:128|iji'j'0") >> i("+ij~i|i:4,j:128|iji'j'0") >> i("$i~i|i:4|i0i'") & I) >> i("i+i~i|i:4|i1i'0")
+(i(">ij~i|j:256|") & I) >> (~i("ij-i~ij|j:256|ij1j'") >> i("^ij~ij|j:256|ijj'0") >> i("+ij~i|j:256|ijj'0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")
