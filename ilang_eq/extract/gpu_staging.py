@@ -48,10 +48,9 @@ def variants(graph: Graph) -> Iterator[Graph]:
 
 
 def _candidates(graph: Graph) -> Iterator[Graph]:
-    over = reduced_axes(graph)
     pairs = pairs_of(graph)
     for kept, reduced in SIZES:
-        made = retiled(graph, lambda axis: reduced if axis in over else kept)  # noqa: B023
+        made = _in_sizes(graph, kept, reduced)
         yield made
         if pairs and kept == reduced:
             yield copied(made, pairs, DEPTHS[0])
@@ -65,6 +64,12 @@ def _candidates(graph: Graph) -> Iterator[Graph]:
         for pair in alone:
             made = tiled(made, pair, tiles)
         yield copied(made, pairs, depth)
+
+
+def _in_sizes(graph: Graph, kept: int, reduced: int) -> Graph:
+    """``graph`` with tiles of ``reduced`` along what some reduction is over, else of ``kept``, wherever it has any."""
+    over = reduced_axes(graph)
+    return retiled(graph, lambda axis: reduced if axis in over else kept)
 
 
 def pairs_of(graph: Graph) -> list[Pair]:
