@@ -153,11 +153,11 @@ class _TaskFunction:
             case (Simd() as simd,) if simd.source is loops[0]:
                 return [*lines, *statements.simd(simd, "first", "last")]
             case (Loop(source, body),) if source is loops[0]:
-                return [*lines, *_for_tasks(source, statements.lines(body))]
+                return [*lines, *_for_tasks(source, statements.rows(source, body))]
             case body if len(loops) == 1:
-                return [*lines, *_for_tasks(loops[0], statements.lines(body))]
+                return [*lines, *_for_tasks(loops[0], statements.rows(loops[0], body))]
             case body:
-                return [*lines, *_for_rows_of_tasks(loops, statements.lines(body))]
+                return [*lines, *_for_rows_of_tasks(loops, statements.rows(loops[-1], body))]
 
     def dispatch(self, body: Sequence[str], private: Sequence[Buffer]) -> list[str]:
         """The loop over shares of the tasks, given the inside of their function."""

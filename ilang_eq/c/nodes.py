@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
+from ilang_eq.lower.passes import Request
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,6 +31,23 @@ class Full:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a pass over rows asks for in each step of its loop.
+
+    Args:
+        request: the shares.
+        place: where the row begins.
+        along: the variables that add up to the position along a row.
+        rows: the loop over the rows at hand, if it is unrolled inside.
+    """
+
+    request: Request
+    place: Load
+    along: tuple[str, ...]
+    rows: tuple[For, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
@@ -41,6 +59,7 @@ class Loop:
     full: bool
     part: Choice["whole", "main", "rest"] = "whole"
     around: tuple[For, ...] = ()
+    asked: tuple[Asked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +69,7 @@ class Simd:
     source: For
     reductions: tuple[Accumulate, ...]
     full: bool
+    asked: tuple[Asked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

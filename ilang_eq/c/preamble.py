@@ -99,6 +99,27 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 }
 """
 
+_ROWS = {
+    "fetch_row": """\
+// Asks the second cache for floats that are needed later; they may lie beyond the end.
+static inline void fetch_row(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
+}
+""",
+    "make_room": """\
+// Asks for floats that are overwritten later; they may lie beyond the end.
+static inline void make_room(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+}
+""",
+}
+
 _THREAD = """\
 static inline int thread_number(void)
 {
@@ -315,9 +336,10 @@ def preamble(used: Used, body: str) -> str:
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
     share, soon = "share_of(" in body, "fetch_soon(" in body
+    rows = [text for name, text in _ROWS.items() if f"{name}(" in body]
     table = (
         (_NOINLINE, "NOINLINE" in body),
-        (_UNROLL, soon or "UNROLL" in body),
+        (_UNROLL, soon or rows or "UNROLL" in body),
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),
@@ -327,7 +349,7 @@ def _needed(body: str) -> Sequence[str]:
         (_FETCH_AHEAD, "fetch_ahead(" in body),
         (_FETCH_SOON, soon),
     )
-    return [text for text, needed in table if needed]
+    return [*(text for text, needed in table if needed), *rows]
 
 
 def _across(op: str, lanes: int) -> str:

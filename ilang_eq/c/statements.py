@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from ilang_eq.c.ahead import fetching_lines
@@ -13,12 +13,12 @@ from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.quotients import inverted
+from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
-from ilang_eq.lower.walk import replace_in_body, stride, updates
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 
@@ -44,14 +44,19 @@ class Statements:
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
         lines: list[str] = []
-        for position, node in enumerate(nodes):
-            text = self._strips(node, nodes[position + 1 :]) if isinstance(node, Strips) else self._node(node)
+        for node in nodes:
+            text = self._node(node)
             # a declaration and the assignment right after it are one sentence
             if isinstance(node, Assign) and lines and lines[-1] == f"float {node.target.buffer};":
                 lines[-1] = f"float {text[0]}"
             else:
                 lines += text
         return lines
+
+    def rows(self, loop: For, nodes: tuple[Node, ...]) -> list[str]:
+        """The C text of ``nodes``, the body of ``loop``, whose passes over rows ask for the next ones."""
+        asked, body = asking(loop, nodes, self.layout)
+        return [*asked, *self.lines(body)]
 
     def _node(self, node: Node) -> list[str]:
         match node:
@@ -70,7 +75,7 @@ class Statements:
                 staged = staged_nest_lines(node, self.layout, self.used)
                 return nest_lines(node, self.layout, self.used) if staged is None else staged
             case Strips():
-                return self._strips(node, ())
+                return self._strips(node)
             case Fold():
                 return self._fold(node)
             case Registers():
@@ -95,8 +100,9 @@ class Statements:
     def _loop(self, node: Loop) -> list[str]:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
-        body, ends = self.lines(node.body), []
+        body, ends = self.rows(loop, node.body), []
         before, asked = fetching_lines(node, self.layout, bound)
+        asked += asked_lines(node.asked, loop.step, self.layout)
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
@@ -107,34 +113,14 @@ class Statements:
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
         return [*before, head, *indented([*ends, *asked, *body]), "}"]
 
-    def _strips(self, node: Strips, later: Sequence[Node]) -> list[str]:
+    def _strips(self, node: Strips) -> list[str]:
         bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step
         if streamed_place(node.rest.source, self.streamed) is not None:
             return self.simd(node.rest, "0", bound)
-        head, *body = self._loop(node.main)
-        main = [head, *indented(self._fetched_ahead(node, later)), *body]
+        main = self._loop(node.main)
         if bound.isdigit() and int(bound) % step == 0:
             return main
         return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
-
-    def _fetched_ahead(self, node: Strips, later: Sequence[Node]) -> list[str]:
-        """Asks for the lines of an output that a loop after ``node`` fills, all at once: memory works meanwhile."""
-        mine, strip = node.rest.source, node.main.body[0]
-        assert isinstance(strip, VectorNest), "a strip is a nest"
-        lane = strip.loops[-1].variable
-        for other in (n.source for n in later if isinstance(n, Simd) and not n.reductions):
-            if replace(other, variable=mine.variable, body=()) == replace(mine, body=()):
-                for target in {update.target: None for update in updates(other.body) if self._leaves(update.target)}:
-                    if stride(target, other.variable) == "unit":
-                        (moved,) = replace_in_body((Assign(target, target),), other.variable, (mine.variable, lane))
-                        assert isinstance(moved, Assign), "as it was"
-                        line = f"__builtin_prefetch(&{self.layout.element(moved.target)}, 1);"
-                        return unrolled(strip.loops, strip.lanes, [line])
-        return []
-
-    def _leaves(self, target: Load) -> bool:
-        """Whether ``target`` is an output's: nothing has brought it near."""
-        return target.buffer in self.layout.buffers and self.layout.buffers[target.buffer].role == "output"
 
     def simd(self, node: Simd, first: str, last: str) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""
@@ -146,19 +132,18 @@ class Statements:
                 self.used.functions.add(EXTREMA[reduction.op])
                 self.used.helpers.add((f"reduction_{EXTREMA[reduction.op]}", 0))
         outside = {target: name for target, name in names.items() if name != target.buffer}
-        head = f"for (int64_t {loop.variable} = {first}; {loop.variable} < {last}; {step_text(loop)}) {{"
         body = Statements(self.layout, self.used, names).lines([s for s in loop.body if not isinstance(s, For)])
         target = streamed_place(loop, self.streamed)
         if target is not None and not names:
             return streamed_lines(loop, target, (first, last), body, self.layout, self.used)
-        lines = ["#pragma omp simd" + clauses, head, *indented(body), "}"]
+        lines = self._vectorised(node, (first, last), clauses, body)
         without = None if names else inverted(loop)
         if without is not None:
             fast = Statements(self.layout, self.used).lines([s for s in without.body if not isinstance(s, For)])
             lines = [
                 f"const float inverse = 1.0f / {self.layout.element(without.divisor)};",
                 "if (isnormal(inverse)) {",
-                *indented(["#pragma omp simd", head, *indented(fast), "}"]),
+                *indented(self._vectorised(node, (first, last), "", fast)),
                 "} else {",
                 *indented(lines),
                 "}",
@@ -169,6 +154,26 @@ class Statements:
         into = [f"float {name} = {self.layout.element(target)};" for target, name in outside.items()]
         back = [f"{self.layout.element(target)} = {name};" for target, name in outside.items()]
         return ["{", *indented([*into, *lines, *back]), "}"]
+
+    def _vectorised(self, node: Simd, span: tuple[str, str], clauses: str, body: Sequence[str]) -> list[str]:
+        """A loop for the compiler to vectorise; in strips, between which it asks for what comes later."""
+        v, (first, last) = node.source.variable, span
+
+        def loop(begin: str, end: str) -> list[str]:
+            head = f"for (int64_t {v} = {begin}; {v} < {end}; {step_text(node.source)}) {{"
+            return ["#pragma omp simd" + clauses, head, *indented(body), "}"]
+
+        if not node.asked:
+            return loop(first, last)
+        strip = strip_name(node.source)
+        asked = asked_lines(node.asked, STRIP, self.layout)
+        head = f"for (int64_t {strip} = 0; {strip} + {STRIP} <= {last}; {strip} += {STRIP}) {{"
+        return [
+            head,
+            *indented([*asked, *loop(strip, f"{strip} + {STRIP}")]),
+            "}",
+            *loop(_whole_steps(last, STRIP), last),
+        ]
 
     def _accumulator(self, target: Load) -> str:
         return target.buffer if self.layout.storage[target.buffer] == "scalar" else f"{target.buffer}_sum"

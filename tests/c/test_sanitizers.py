@@ -20,6 +20,7 @@ from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.c import programs
 from tests.c.programs import apply, at
+from tests.lower.test_passes import TILED
 
 PANELS = lower(
     wire(
@@ -35,6 +36,7 @@ CASES = {
     "panels": (PANELS, [(9, 13), (13, 41)]),
     "softmax": (programs.softmax(), [(3, 70)]),
     "few rows of softmax": (programs.softmax(), [(2, 66_003)]),
+    "rows asked for": (lower(wire(TILED)), [(2050, 262)]),
     "sum in chunks": (programs.reduction("add", 0.0), [(70_001,)]),
     "streamed": (programs.elementwise(apply("exp", at("in0", "i"))), [(STREAMED_FLOATS + 21,)]),
     "max": (programs.reduction("max", -np.inf), [(67,)]),

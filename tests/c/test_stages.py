@@ -91,14 +91,6 @@ def test_error_bound_everywhere() -> None:
     assert worst <= BOUND
 
 
-def test_an_output_that_is_filled_later_is_fetched_meanwhile() -> None:
-    """While the exponentials of a row are computed, the lines come in that their quotients are stored to."""
-    text = source(SOFTMAX)
-    ahead = "__builtin_prefetch(&out0[i * in0_1 + j + j_lane], 1);"
-    assert text.index(ahead) < text.index("exp_of16_each(pow")
-    assert "__builtin_prefetch" not in source(ROWS), "the loop of the exponentials writes the output itself"
-
-
 @needs_compiler
 def test_a_parallel_loop_alone_is_divided_among_threads() -> None:
     """Its range is a task's, not the loop's."""

@@ -44,6 +44,22 @@ static inline int thread_number(void)
 #endif
 }
 
+// Asks the second cache for floats that are needed later; they may lie beyond the end.
+static inline void fetch_row(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
+}
+
+// Asks for floats that are overwritten later; they may lie beyond the end.
+static inline void make_room(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -381,11 +397,13 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
     }
 }
 
-static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_1, float *scratch)
+static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch)
 {
     float *restrict pow1 = scratch;
     scratch += padded(in0_1);
     for (int64_t i = first; i < last; i++) {
+        const int out0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536;
+        const int in0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536 && i + 2 <= in0_0;
         // >ij~i
         float max0 = -INFINITY;
         {
@@ -395,6 +413,9 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 V16(max0_tile[j_lane]) = broadcast16(-INFINITY);
             }
             for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
+                if (out0_asked) {
+                    make_room(out0, i * in0_1 + j * 1 / 4, 16);
+                }
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                     V16(max0_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j + j_lane]), V16(max0_tile[j_lane]));
@@ -418,9 +439,11 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         // ^ij~ij
         float add2 = 0.0f;
         for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
-            UNROLL
-            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                __builtin_prefetch(&out0[i * in0_1 + j + j_lane], 1);
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4, 32);
+            }
+            if (out0_asked) {
+                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 2 / 4, 32);
             }
             {
                 vec16 pow1_value_each[64 / LANES16];
@@ -449,6 +472,12 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     V16(add2_block_tile[j_lane]) = broadcast16(0.0f);
                 }
                 for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4, 16);
+                    }
+                    if (out0_asked) {
+                        make_room(out0, i * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4, 16);
+                    }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                         V16(add2_block_tile[j_lane]) += V16(pow1[j_block + j + j_lane]);
@@ -474,13 +503,31 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         {
             const float inverse = 1.0f / add2;
             if (isnormal(inverse)) {
+                for (int64_t j_strip = 0; j_strip + 64 <= in0_1; j_strip += 64) {
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4, 16);
+                    }
 #pragma omp simd
-                for (int64_t j = 0; j < in0_1; j++) {
+                    for (int64_t j = j_strip; j < j_strip + 64; j++) {
+                        out0[i * in0_1 + j] = pow1[j] * inverse;
+                    }
+                }
+#pragma omp simd
+                for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
                     out0[i * in0_1 + j] = pow1[j] * inverse;
                 }
             } else {
+                for (int64_t j_strip = 0; j_strip + 64 <= in0_1; j_strip += 64) {
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4, 16);
+                    }
 #pragma omp simd
-                for (int64_t j = 0; j < in0_1; j++) {
+                    for (int64_t j = j_strip; j < j_strip + 64; j++) {
+                        out0[i * in0_1 + j] = pow1[j] / add2;
+                    }
+                }
+#pragma omp simd
+                for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
                     out0[i * in0_1 + j] = pow1[j] / add2;
                 }
             }
@@ -496,7 +543,7 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
         const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
-            tasks_div3(first, least(first + share, tasks), in0, out0, in0_1, scratch + thread_number() * (padded(in0_1)));
+            tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(in0_1)));
     }
 }
 

@@ -1,0 +1,174 @@
+"""Passes over rows: loops that go one after another over the same few rows, and what memory could bring meanwhile.
+
+for i: { for j: m = max(m, x[i][j]);  for j: e[j] = exp(x[i][j] - m);  for j: y[i][j] = e[j] / s; }
+
+Only the first pass waits for ``x``, and only the last for ``y``, which is read before it is overwritten; the others
+find what they need in a cache. So each pass asks for a share of what comes later: those after the first of the next
+``x``, those before the last of ``y``. Shares are quarters of a row, in proportion to the floats that a pass reads and
+writes; all in one pass would be more than memory can bring in its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ilang_eq.lower.dependence import innermost
+from ilang_eq.lower.ir import Apply, Buffer, Extent, For, Index, Load, Scalar
+from ilang_eq.lower.walk import mentions, places, updates, walk
+
+SHARES = 4
+"""What a row is divided into: a pass goes in strips of at least as many lines."""
+FAR = 1 << 19
+"""The smallest buffer, in floats, whose rows are asked for: 2 MiB, more than a core's own cache holds."""
+LONG = 256
+"""The shortest rows, in floats, that are asked for: prefetchers run on from a short one into the next."""
+ROOM = 1 << 16
+"""The most floats that are asked for at a time: those at hand are to stay in a core's own cache beside them."""
+_FUNCTIONS = frozenset({"exp", "ln", "log", "pow", "shift_factor"})
+"""Ops that take as long as memory takes for a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one pass asks for: ``count`` of the ``SHARES`` of a row, from share ``first`` on.
+
+    Args:
+        place: where the first of the rows at hand begins.
+        next: the row one iteration further is meant.
+        written: it will be overwritten.
+        first, count: the shares.
+    """
+
+    place: Load
+    next: bool
+    written: bool
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes of the loop ``row`` over rows of ``extent``, each with what it asks for."""
+
+    row: For
+    extent: Extent
+    requests: tuple[tuple[Request, ...], ...]
+
+    @property
+    def asked(self) -> tuple[Request, ...]:
+        """Everything asked for, once."""
+        return tuple({r.place.buffer: r for requests in self.requests for r in requests}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One pass: the loop over the rows at hand, if there are several, and those along a row."""
+
+    loop: For
+    rows: tuple[For, ...]
+    along: tuple[For, ...]
+
+    def operands(self, row: For, buffers: Mapping[str, Buffer]) -> Iterator[Load]:
+        """The rows of arguments that it goes through from end to end."""
+        for place in places([self.loop]):
+            if buffers[place.buffer].role != "local" and self._is_row(place, row):
+                yield place
+
+    def _is_row(self, place: Load, row: For) -> bool:
+        inside = {loop.variable for loop in (*self.rows, *self.along)}
+        *outer, last = place.indices or (Index(()),)
+        moving = [index for index in outer if row.variable in index.variables]
+        besides = [index for index in outer if index not in moving and inside & set(index.variables)]
+        return (
+            len(moving) == 1
+            and not besides
+            and last.divisor == moving[0].divisor == 1
+            and set(last.variables) == {loop.variable for loop in self.along}
+            and {loop.variable for loop in self.rows} <= set(moving[0].variables)
+        )
+
+    @property
+    def accesses(self) -> int:
+        """The floats that it reads and writes at each position along a row."""
+        innermost = self.along[-1].variable
+        return len({place for place in places([self.loop]) if mentions(place, innermost)})
+
+
+def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
+    """What the passes of ``row`` ask for; None if its body is anything but passes, or they gain nothing.
+
+    Passes that only read, and compute little, keep up with prefetchers, who bring more than can be asked for.
+    """
+    loops = [s for s in row.body if isinstance(s, For) and not _over_rows_alone(s, row)]
+    found = [one for loop in loops if (one := _pass(loop, row)) is not None]
+    extents = {one.along[0].extent for one in found}
+    if len(found) < max(2, len(loops)) or len(extents) != 1:
+        return None
+    requests: list[list[Request]] = [[] for _ in found]
+    for user, place in _first_uses(found, row, buffers):
+        written = any(update.target.buffer == place.buffer for update in updates([found[user].loop]))
+        asking = range(1, len(found)) if user == 0 else range(user)
+        first = 0
+        for n, count in zip(asking, shares([found[n].accesses for n in asking]), strict=True):
+            if count:
+                requests[n].append(Request(_start(place, row), user == 0, written, first, count))
+            first += count
+    slow = any(request.written for asked in requests for request in asked) or _calls_functions(row)
+    return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
+
+
+def _calls_functions(row: For) -> bool:
+    return any(op in _FUNCTIONS for update in updates(row.body) for op in _ops(update.value))
+
+
+def _ops(value: Scalar) -> Iterator[str]:
+    if isinstance(value, Apply):
+        yield value.op
+        for argument in value.arguments:
+            yield from _ops(argument)
+
+
+def _start(place: Load, row: For) -> Load:
+    """Where the first of the rows at hand begins, if ``place`` is somewhere in them."""
+    tiles = {s.variable for s in walk([row]) if isinstance(s, For) and row.variable in s.outer}
+    outer = (replace(i, variables=tuple(v for v in i.variables if v not in tiles)) for i in place.indices[:-1])
+    return Load(place.buffer, (*outer, Index(())))
+
+
+def _over_rows_alone(loop: For, row: For) -> bool:
+    """Whether ``loop`` goes over the rows at hand, and does nothing along them."""
+    return all(row.variable in s.outer for s in walk([loop]) if isinstance(s, For))
+
+
+def _pass(loop: For, row: For) -> _Pass | None:
+    """``loop`` as a pass: a nest over the rows at hand and all of another axis, but for loops over the former alone."""
+    nest = [loop]
+    while inside := [s for s in nest[-1].body if isinstance(s, For) and not _over_rows_alone(s, row)]:
+        if len(inside) > 1:
+            return None
+        nest += inside
+    rows = tuple(s for s in nest if row.variable in s.outer)
+    along = tuple(s for s in nest if row.variable not in s.outer)
+    whole = along[0].limit is None and not along[0].outer and len({s.extent for s in along}) == 1
+    tile = len(rows) == (row.step > 1) and all(s.limit == row.step and s.step == 1 for s in rows)
+    return _Pass(loop, rows, along) if whole and tile and innermost(nest[-1]) else None
+
+
+def _first_uses(found: Sequence[_Pass], row: For, buffers: Mapping[str, Buffer]) -> list[tuple[int, Load]]:
+    """The pass that comes to each operand first, and where."""
+    first: dict[str, tuple[int, Load]] = {}
+    for n, one in enumerate(found):
+        for place in one.operands(row, buffers):
+            first.setdefault(place.buffer, (n, place))
+    return list(first.values())
+
+
+def shares(weights: Sequence[int]) -> list[int]:
+    """``SHARES`` in proportion to ``weights``, rounded so that they add up."""
+    exact = [SHARES * weight / sum(weights) for weight in weights]
+    counts = [int(share) for share in exact]
+    left = sorted(range(len(weights)), key=lambda n: counts[n] - exact[n])
+    for n in left[: SHARES - sum(counts)]:
+        counts[n] += 1
+    return counts
