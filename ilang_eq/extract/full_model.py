@@ -126,11 +126,11 @@ def _kernel(
     places = iter(regions(nodes, program.buffers, extents))
     padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
     panels = frozenset(b.name for b in program.buffers if b.name in padded and len(b.dims) > 1)
-    known = Known(padded, frozenset(program.inputs))
+    known = Known(padded, frozenset(program.inputs), panels)
     costs = []
     for node in nodes:
         if isinstance(node, Loop):
-            costs.append(_nest(node, next(places), machine, threads, whole, known, panels))
+            costs.append(_nest(node, next(places), machine, threads, whole, known))
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
@@ -144,7 +144,6 @@ def _nest(
     threads: int,
     whole: float,
     known: Known,
-    panels: frozenset[str],
 ) -> _NestCost:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
@@ -158,7 +157,7 @@ def _nest(
             continue
         for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
             moved = sum(found.values(), Traffic())
-            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in panels)
+            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
             seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
             phase.append(_Part(outer.name, *seconds))
             stall += _stall(moved, share, outer) * _NS

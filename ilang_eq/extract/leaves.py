@@ -24,11 +24,13 @@ STRIP = 64
 MASKED_CYCLES = 0.03
 """Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
 SPLIT_CYCLES = 2.0
-"""Each vector of a whole line that lies in two: those of an argument, since NumPy's arrays begin 16 bytes into one. Of
+"""Each vector that lies in two lines: one in every line of an argument, since NumPy's arrays begin 16 bytes into one. Of
 six tiles of a product on Cascade Lake, each load took 1.1 to 2.3 cycles more than out of an aligned array."""
-SOFT = 4.0
-"""How soft ceilings are that are nearly reached at once: their p-norm counts. Tiles of 8 × 32, whose loads take 75 % of
-their ports and whose instructions 90 % of the slots, reach 71 % of the peak, those of 6 × 64 84 %."""
+ALIGNED = 4
+"""The floats in a line before which NumPy's arrays begin: shorter vectors do not lie in two."""
+SOFT = 6.0
+"""How soft ceilings are that are nearly reached at once: their p-norm counts. Of 23 register tiles, each in the nearest
+cache of a core of Cascade Lake, most take within 4 % of that."""
 FOLD_CYCLES = 2.0
 """One halving of a vector of partial results."""
 SPILL_SLOTS = 6.0
@@ -76,10 +78,12 @@ class Known:
     Args:
         padded: they can be read beyond the end of an axis, as far as tiles go: their last dimension holds whole tiles.
         arguments: they lie where the caller put them, and seldom at the beginning of a line.
+        panels: reductions into registers ask for their lines some steps ahead (``c/ahead.py``).
     """
 
     padded: frozenset[str] = frozenset()
     arguments: frozenset[str] = frozenset()
+    panels: frozenset[str] = frozenset()
 
 
 NOTHING = Known()
@@ -113,11 +117,24 @@ class _Tally:
         """Elements at a time of a term that moves with ``mask``."""
         return self.lanes if mask & self.stack.innermost else 1
 
+    def loads(self, mask: Mask) -> float:
+        """How often elements that move with ``mask`` are loaded: a few vectors stay in registers until they move."""
+        few = self.stack.copies(mask) / self.width(mask) <= self.machine.vector_registers / 4
+        return self.stack.held(mask) if few and self.lanes > 1 else self.stack.executions(mask)
+
     def vectors_beside(self, target: Load) -> float:
         """The vectors of the widest operand in memory, which all rows of what is accumulated in ``target`` wait for."""
         loaded = (term.mask for place, term in self.terms.items() if place.indices and place != target)
         along = (mask for mask in loaded if mask & self.stack.innermost)
         return max((self.stack.copies(mask) / self.width(mask) for mask in along), default=0.0)
+
+    def ask(self) -> None:
+        """Charge asking for the lines of panels ahead: an instruction that takes a load port, for each."""
+        for place, term in self.terms.items():
+            if place.buffer in self.known.panels and self.width(term.mask) * _SIZE == LINE:
+                lines = self.stack.executions(term.mask) / self.width(term.mask)
+                self.slots += lines
+                self.bytes += lines * LINE
 
     def operate(self, rate: RateName, mask: Mask, times: float) -> None:
         """Charge ``times`` scalar operations on a term that moves with ``mask``."""
@@ -133,8 +150,8 @@ class _Tally:
         self.slots += times * GATHER_SLOTS if apart else times / width
         if self.masked and width > 1 and place.buffer not in self.known.padded:
             self.busy += times * MASKED_CYCLES / self.machine.clock_ghz
-        if width * _SIZE == LINE and place.buffer in self.known.arguments and not apart:
-            self.busy += times / width * SPLIT_CYCLES / self.machine.clock_ghz
+        if width > ALIGNED and place.buffer in self.known.arguments and not apart:
+            self.busy += times * _SIZE / LINE * SPLIT_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does
         self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
 
@@ -147,16 +164,16 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     if stack.loops[-1].width is not None:
         unit = stack.padded()
         full = prod(loop.full for loop in stack.unit)
-        tail = (1.0 - full) * _run(statements, unit, machine, lanes, True, known) if full < 1.0 else 0.0
-        return full * _run(statements, unit, machine, lanes) + tail
+        tail = (1.0 - full) * _run(statements, unit, machine, lanes, known, masked=True) if full < 1.0 else 0.0
+        return full * _run(statements, unit, machine, lanes, known) + tail
     step = STRIP if _folds(statements, stack) else lanes
     trips = stack.loops[-1].trips
     whole = trips // step * step
-    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes) if whole else 0.0
+    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known) if whole else 0.0
     if whole == trips:
         return vectors
     if step == STRIP:
-        return vectors + _run(statements, stack.innermost_runs(STRIP), machine, lanes, masked=True)
+        return vectors + _run(statements, stack.innermost_runs(STRIP), machine, lanes, known, masked=True)
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
 
 
@@ -230,8 +247,8 @@ def _run(
     stack: Stack,
     machine: Machine,
     lanes: int,
-    masked: bool = False,
     known: Known = NOTHING,
+    masked: bool = False,
 ) -> float:
     tally = _Tally(stack, machine, lanes, masked, known)
     for statement in statements:
@@ -291,7 +308,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         tally.terms[place] = _Term(tally.stack.mask(place))
         if place.indices:
             mask = tally.terms[place].mask
-            tally.move(place, mask, tally.stack.executions(mask))
+            tally.move(place, mask, tally.loads(mask))
             tally.rows += tally.stack.copies(tally.stack.rows(place))
     return tally.terms[place]
 
@@ -323,6 +340,7 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
         _hold(target, mask, times, tally)
+        tally.ask()
     else:
         tally.move(target, mask, 2 * times)
     tally.terms[target] = _Term(mask)

@@ -34,7 +34,7 @@ from ilang_eq.extract.tiling import Tiling
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, Space
 
-TILES = (1, 4, 6, 8, 12, 16, 32, 48, 64, 96, 128, 256)
+TILES = (1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 """Tile sizes considered for every axis, up to the first that is not below its extent."""
 
 _FULL_PRODUCT = 128

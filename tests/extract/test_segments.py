@@ -17,9 +17,9 @@ def test_stacked_attention_stores_no_scores_and_is_right(blocks: int) -> None:
     component: Component = ATTENTION
     for _ in range(blocks - 1):
         component = component >> ATTENTION
-    shapes = [(1024, 64)] * (1 + 2 * blocks)
+    shapes = [(2048, 64)] * (1 + 2 * blocks)
     best = optimize(component, shapes, threads=2)
-    assert not any(dims.count(1024) > 1 for dims in best.plan(shapes).buffers)
+    assert not any(dims.count(2048) > 1 for dims in best.plan(shapes).buffers)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((n, 8), dtype=np.float32) for n in (5, *[7] * 2 * blocks)]
     np.testing.assert_allclose(best(*arrays), component.interpret(*arrays), rtol=1e-3, atol=1e-4)
