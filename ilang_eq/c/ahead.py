@@ -8,6 +8,9 @@ where it was packed, and the prefetchers of processors see no further than a pag
 share the next one out among them: memory works all the time, and the reductions never wait for it. (BLIS hands its
 micro-kernels the address of the next panel for this; van Zee and van de Geijn, ACM TOMS 41(3), 2015.)
 
+Rows that are copied into a panel lie apart, a few lines in each place, so that prefetchers see none of them coming.
+Asked for a few steps ahead, they are there in time: a product 64×2048×2048 takes 7.0 ms instead of 8.2.
+
 A panel is larger than the nearest cache, so that each row of it comes from the second one, at up to a line in three
 cycles. Asked for a few steps ahead, it is there in time: products take 4 to 10 % less on Cascade Lake.
 """
@@ -21,13 +24,15 @@ from ilang_eq.c.bounds import trips_text
 from ilang_eq.c.layout import Layout, Storage
 from ilang_eq.c.nodes import Loop, VectorNest
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
-from ilang_eq.lower.ir import For, Index, Load
-from ilang_eq.lower.walk import loads, mentions, updates
+from ilang_eq.lower.ir import Assign, For, Index, Load
+from ilang_eq.lower.walk import code, loads, mentions, stride, updates
 
 LINE = 16
 """Floats in a cache line: what one request brings."""
 SOON = 8
 """Steps from asking for a row of a panel to reading it: some 100 cycles, where the second level takes 15."""
+COPIED = 4
+"""Steps from asking for a row to copying it into a panel: of 4, 8 and 16, products take as long with either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The floats that a step of a reduction reads of a panel, ``SOON`` steps further."""
+    """The floats that a step reads of a panel, or copies to one, ``SOON`` steps further."""
 
     place: Load
     width: int
@@ -70,7 +75,8 @@ def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
     found: dict[str, Row] = {}
     for place, width, nest in _panels(reduction, layout, "argument", "shared", "private"):
         if width % LINE == 0:
-            found.setdefault(place.buffer, Row(_soon(place, reduction.source.variable, nest), width))
+            inside = {loop.variable for loop in nest.loops}
+            found.setdefault(place.buffer, Row(_soon(place, reduction.source.variable, inside, SOON), width))
     return tuple(found.values())
 
 
@@ -120,13 +126,12 @@ def _moved_on(place: Load, loop: For, outside: set[str]) -> Load:
     return Load(place.buffer, tuple(map(index, place.indices)))
 
 
-def _soon(place: Load, step: str, nest: VectorNest) -> Load:
-    """``place`` at the first iteration of ``nest``, ``SOON`` steps of the reduction over ``step`` further."""
-    inside = {loop.variable for loop in nest.loops}
+def _soon(place: Load, step: str, inside: set[str], steps: int) -> Load:
+    """``place`` at the first iteration of the loops ``inside``, so many ``steps`` further of the loop ``step``."""
 
     def index(old: Index) -> Index:
         kept = tuple(v for v in old.variables if v not in inside)
-        return Index((*kept, str(SOON)) if step in kept else kept, old.divisor if kept else 1)
+        return Index((*kept, str(steps)) if step in kept else kept, old.divisor if kept else 1)
 
     return Load(place.buffer, tuple(map(index, place.indices)))
 
@@ -160,6 +165,23 @@ def _product(*factors: str) -> str:
     return " * ".join(f"({x})" if " " in x and not x.startswith(("least(", "ceil_div(")) else x for x in factors)
 
 
+def row_copied(loop: For, layout: Layout) -> Row | None:
+    """The row that a loop comes to soon, if each of its steps copies part of one; rows begin anywhere in a line."""
+    match code(loop.body):
+        case (For(limit=int(width)) as along,) if loop.step == 1:
+            pass
+        case _:
+            return None
+    match code(along.body):
+        case (Assign(target, Load() as place),) if layout.storage.get(place.buffer) in ("argument", "shared"):
+            gaps = stride(place, loop.variable) == "far" and loop.variable not in place.indices[-1].variables
+            if gaps and stride(place, along.variable) == stride(target, along.variable) == "unit":
+                return Row(_soon(place, loop.variable, {along.variable}, COPIED), width + 1)
+        case _:
+            pass
+    return None
+
+
 def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> tuple[list[str], list[str]]:
     """What stands before ``reduction``, which takes ``steps``, and what at the start of its body."""
     before: list[str] = []
@@ -178,3 +200,14 @@ def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> tuple[list[st
         first = flat_index([index_text(index) for index in row.place.indices], dims).removesuffix(" + 0")
         inside.append(f"fetch_soon({name}, {first}, {row.width});")
     return before, inside
+
+
+def copied_lines(loop: For, layout: Layout) -> list[str]:
+    """What each step of ``loop``, if it copies a row, asks for; at the end the last row, which is near."""
+    copied = row_copied(loop, layout)
+    if copied is None:
+        return []
+    dims = layout.buffers[copied.place.buffer].dims
+    *outer, last = (index_text(index) for index in copied.place.indices)
+    there = [f"least({row}, {size_text(d)} - 1)" if " " in row else row for row, d in zip(outer, dims, strict=False)]
+    return [f"fetch_row({copied.place.buffer}, {flat_index([*there, last], dims)}, {copied.width});"]

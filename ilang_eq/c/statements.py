@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from ilang_eq.c.ahead import fetching_lines
+from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import bound_text, left_text, step_text
 from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
@@ -54,9 +54,9 @@ class Statements:
         return lines
 
     def rows(self, loop: For, nodes: tuple[Node, ...]) -> list[str]:
-        """The C text of ``nodes``, the body of ``loop``, whose passes over rows ask for the next ones."""
+        """The C text of ``nodes``, the body of ``loop``, which asks for rows that its passes or copies come to next."""
         asked, body = asking(loop, nodes, self.layout)
-        return [*asked, *self.lines(body)]
+        return [*asked, *copied_lines(loop, self.layout), *self.lines(body)]
 
     def _node(self, node: Node) -> list[str]:
         match node:

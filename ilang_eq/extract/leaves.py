@@ -24,8 +24,8 @@ STRIP = 64
 MASKED_CYCLES = 0.03
 """Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
 SPLIT_CYCLES = 2.0
-"""Each vector that lies in two lines: one in every line of an argument, since NumPy's arrays begin 16 bytes into one. Of
-six tiles of a product on Cascade Lake, each load took 1.1 to 2.3 cycles more than out of an aligned array."""
+"""Each vector that lies in two lines: one in every line of an argument, since NumPy's arrays begin 16 bytes into one.
+Of six tiles of a product on Cascade Lake, each load took 1.1 to 2.3 cycles more than out of an aligned array."""
 ALIGNED = 4
 """The floats in a line before which NumPy's arrays begin: shorter vectors do not lie in two."""
 SOFT = 6.0

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
-from ilang_eq.c.ahead import SOON
+from ilang_eq.c.ahead import COPIED, SOON
 from ilang_eq.c.build import build
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
@@ -48,7 +48,7 @@ def asked(
     by: str = "fetch_ahead",
 ) -> np.ndarray:
     """How often each of the first 64 K floats of the panels was asked for, by a kernel that counts."""
-    place = {"fetch_ahead": "floats", "fetch_soon": "first"}[by]
+    place = {"fetch_ahead": "floats", "fetch_soon": "first", "fetch_row": "first"}[by]
 
     def counting(source: str) -> str:
         body = re.compile(rf"(static inline void {by}\(.*?\)\n\{{\n).*?\n\}}", re.DOTALL)
@@ -106,6 +106,22 @@ def test_rows_of_panels_are_asked_for_some_steps_ahead(
     }
     assert set(np.flatnonzero(count)) == expected
     assert count.max() <= 2 * -(-rows // 4), "once for each tile of rows, and by one other panel"
+
+
+@needs_compiler
+@pytest.mark.parametrize("form", ["rows", "chunks"])
+def test_rows_are_asked_for_before_they_are_copied(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every panel each row but the first few, and nothing beyond the last one."""
+    width, columns = 24, 64
+    count = asked(FORMS[form], 5, width, columns, monkeypatch, "fetch_row")
+    expected = {k * columns + j for k in range(COPIED, width) for j in range(0, columns, 16)}
+    assert set(np.flatnonzero(count)) == expected
+
+
+def test_neighbours_and_columns_are_copied_without_asking() -> None:
+    """Prefetchers see what lies one after another coming, and a column takes a line of each of many rows."""
+    assert "fetch_row(" not in emit(program(i("+ij~ij") >> i("+ij~i")))
+    assert "fetch_row(" not in emit(program(i("+jk~kj|j:16|jkj'") >> i("+kj~j|j:16|jkj'0")))
 
 
 @needs_compiler

@@ -49,6 +49,14 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
 }
 
+// Asks the second cache for floats that are needed later; they may lie beyond the end.
+static inline void fetch_row(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -104,6 +112,7 @@ static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restri
         const int64_t k_first = task % tasks_k;
         const int64_t k_last = least(tasks_k, k_first + last - task);
         for (int64_t k = k_first; k < k_last; k++) {
+            fetch_row(in1, (least(k + 4, in0_1 - 1)) * in1_1 + j, 17);
             if (in1_1 - j >= 16) {
 #pragma omp simd
                 for (int64_t j1 = 0; j1 < 16; j1++) {
