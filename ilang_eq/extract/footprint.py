@@ -173,6 +173,12 @@ class TranslationBuffer:
         return Traffic(span.pages if span.runs > 1 and 2 * span.run <= span.stride else 0.0)
 
 
+def _share_lost(buffer: str, spans: Spans, into: Cache | TranslationBuffer) -> float:
+    """The share of ``buffer`` that does not stay in a cache through what touches ``spans``."""
+    others = sum(into.amount(span) for name, span in spans.items() if name != buffer)
+    return min(1.0, max(0.0, into.full(spans[buffer], others) - FITS) / (OVERFLOWS - FITS))
+
+
 @dataclass(frozen=True)
 class Region:
     """A loop, with what one run of it touches.
@@ -214,19 +220,28 @@ class Region:
                 found[users[0]][buffer] = least.times(1.0 - gone)
             if gone:
                 for n, traffic in again:
-                    found[n][buffer] = found[n].get(buffer, Traffic()) + traffic.times(gone)
+                    share = min(gone, self._lost_since(n, buffer, into))
+                    found[n][buffer] = found[n].get(buffer, Traffic()) + traffic.times(share)
         return found
 
     def _lost(self, into: Cache | TranslationBuffer) -> dict[str, float]:
         """The share of a buffer that is gone from the cache when the next iteration comes; nothing if none is."""
-        amounts = {buffer: into.amount(span) for buffer, span in self.iteration.items()}
-        total = sum(amounts.values())
-        lost: dict[str, float] = {}
-        for buffer, span in self.iteration.items():
-            full = into.full(span, total - amounts[buffer])
-            if full > FITS and buffer in self.whole:
-                lost[buffer] = min(1.0, (full - FITS) / (OVERFLOWS - FITS))
-        return lost
+        shares = {
+            buffer: _share_lost(buffer, self.iteration, into) for buffer in self.iteration if buffer in self.whole
+        }
+        return {buffer: share for buffer, share in shares.items() if share}
+
+    def _lost_since(self, phase: int, buffer: str, into: Cache | TranslationBuffer) -> float:
+        """The same when ``phase`` comes to it, if a loop before it in the body has used it; else all of it."""
+        loops = [n for n, loop in enumerate(self.loops) for _ in range(loop.count)]
+        earlier = [loops[n] for n in self.users[buffer] if n < phase]
+        if phase >= len(loops) or not earlier or earlier[-1] == loops[phase]:
+            return 1.0
+        between: dict[str, Span] = {}
+        for loop in self.loops[earlier[-1] : loops[phase] + 1]:
+            for name, span in loop.whole.items():
+                between[name] = max(span, between.get(name, span), key=lambda s: s.bytes)
+        return _share_lost(buffer, between, into)
 
     @cached_property
     def count(self) -> int:

@@ -2,7 +2,8 @@
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
 the memory hierarchy (``footprint``), most of which overlap; waiting for lines that no prefetcher sees coming, and
-entering parallel loops, add to that. Nests of a kernel follow each other.
+entering parallel loops, add to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
+ask for what the others need (``lower/passes.py``): those overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
 """
@@ -10,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, prod
 
@@ -25,12 +26,15 @@ from ilang_eq.extract.footprint import (
     TranslationBuffer,
     bytes_of,
     regions,
+    size_of,
 )
 from ilang_eq.extract.issue import issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
-from ilang_eq.lower.ir import Kernel, Program
+from ilang_eq.lower.ir import For, Kernel, Program
+from ilang_eq.lower.passes import passes, worthwhile
+from ilang_eq.lower.walk import code
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
@@ -127,10 +131,12 @@ def _kernel(
     padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
     panels = frozenset(b.name for b in program.buffers if b.name in padded and len(b.dims) > 1)
     known = Known(padded, frozenset(program.inputs), panels)
-    costs = []
+    costs: list[_NestCost] = []
+    nests = (statement for statement in kernel.body if isinstance(statement, For))
     for node in nodes:
         if isinstance(node, Loop):
-            costs.append(_nest(node, next(places), machine, threads, whole, known))
+            cost = _nest(node, next(places), machine, threads, whole, known)
+            costs.append(_merged(cost) if _asks_ahead(next(nests), program, extents) else cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
@@ -165,6 +171,28 @@ def _nest(
         stall += region.fetched(TranslationBuffer(entries)).all * cost * share * _NS
     overhead = machine.fork_join_us * _US if used > 1 else 0.0
     return _NestCost(tuple(map(tuple, phases)), stall, overhead)
+
+
+def _asks_ahead(nest: For, program: Program, extents: Extents) -> bool:
+    """Whether the passes of a loop in ``nest`` ask for rows."""
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    loop = nest
+    while (found := passes(loop, buffers)) is None:
+        match code(loop.body):
+            case (For() as inner,):
+                loop = inner
+            case _:
+                return False
+    sizes = ([size_of(size, extents) for size in buffers[request.place.buffer].dims] for request in found.asked)
+    return any(worthwhile(size, loop.step) for size in sizes)
+
+
+def _merged(cost: _NestCost) -> _NestCost:
+    """The same with all phases at once, and what they move asked for."""
+    seconds: dict[str, float] = {}
+    for part in (part for phase in cost.phases for part in phase):
+        seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
+    return replace(cost, phases=(tuple(_Part(name, each, 0.0) for name, each in seconds.items()),))
 
 
 def _stall(moved: Traffic, share: float, level: Level) -> float:

@@ -14,6 +14,7 @@ from math import prod
 from typing import assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
+from ilang_eq.lower.walk import loads, mentions
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -63,13 +64,27 @@ def unrolled(loop: Loop) -> tuple[tuple[Loop, ...], Leaves] | None:
 
 
 def is_phase(loop: Loop) -> bool:
-    """Whether ``loop`` does one thing all along: no loop in its body runs longer than an unrolled nest."""
-    return all(not isinstance(node, Loop) or unrolled(node) is not None for node in loop.body)
+    """Whether ``loop`` does one thing all along: its body is unrolled nests, none of which waits for another's fold."""
+    folded: set[str] = set()
+    for node in loop.body:
+        nest = unrolled(node) if isinstance(node, Loop) else ((), (node,))
+        if nest is None:
+            return False
+        loops, body = nest
+        if loops and any(load.buffer in folded for update in body for load in loads(update.value)):
+            return False
+        if loops:
+            folded |= {s.target.buffer for s in body if isinstance(s, Accumulate) and not _moves(s, loops[-1])}
+    return True
+
+
+def _moves(statement: Accumulate, loop: Loop) -> bool:
+    return mentions(statement.target, loop.variable)
 
 
 def lanes_of(width: int) -> int:
-    """The widest vector, of at most 16 elements, that divides ``width``."""
-    return next(n for n in (16, 8, 4, 2, 1) if width % n == 0)
+    """The widest vector, of those that code is made of, that divides ``width``; 1 if there is none."""
+    return next((n for n in (16, 8, 4) if width % n == 0), 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.ir import Apply, Buffer, Extent, For, Index, Load, Scalar
@@ -116,6 +117,11 @@ def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
             first += count
     slow = any(request.written for asked in requests for request in asked) or _calls_functions(row)
     return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
+
+
+def worthwhile(sizes: Sequence[int], rows: int) -> bool:
+    """Whether ``rows`` rows of a buffer of such ``sizes`` are asked for at a time."""
+    return prod(sizes) >= FAR and sizes[-1] >= LONG and rows * sizes[-1] <= ROOM
 
 
 def _calls_functions(row: For) -> bool:

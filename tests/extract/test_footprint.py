@@ -28,6 +28,9 @@ CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
 """Three passes over each row: its maximum, the differences from it, their sum."""
 
+PASSES_OVER_THREE_ROWS = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+"""The same, and then their quotients."""
+
 
 def nest(component: Component, *shape: int) -> Region:
     """The last outermost loop of a one-kernel component with one input."""
@@ -111,6 +114,14 @@ def test_the_first_phase_to_read_a_row_fetches_it(rows: int, columns: int) -> No
     assert len(region.phases(CACHE)) == region.count
     assert first.all >= 4 * rows * columns * 0.99
     assert last.all <= 4 * rows * CACHE.source.written, "the loop over rows writes a number a row"
+
+
+def test_what_the_next_pass_reads_again_may_still_be_there() -> None:
+    """Three rows do not fit together, but when the second pass comes, the third row has not been touched yet."""
+    found = nest(PASSES_OVER_THREE_ROWS, 64, 4096).phases(CACHE)
+    first, again = (found[n]["in0"].all for n in (0, 1))
+    assert first == 64 * 4096 * 4
+    assert 0 < again < 0.7 * first
 
 
 def test_phases_of_traffic_are_those_of_issue() -> None:

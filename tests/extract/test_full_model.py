@@ -216,9 +216,34 @@ def test_short_tiles_take_longer_for_what_they_ask_ahead() -> None:
     assert issue(6) < 0.95 * issue(4)
 
 
+EXPONENTIALS = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||i0j")
+
+
+def shown(result: Cost) -> float:
+    """The share of the shorter parts that shows beside the longest."""
+    parts = [time for name, time in result.terms if not name.endswith(("overhead", "stall"))]
+    return (result.seconds - max(parts)) / (sum(parts) - max(parts))
+
+
 def test_phases_do_not_hide_each_other() -> None:
     """A pass over a row that only reads it, and one that only computes, take both their time."""
-    passes = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||i0j")
-    result = cost(passes, (1 << 14, 4096))
-    parts = [time for name, time in result.terms if not name.endswith(("overhead", "stall"))]
-    assert result.seconds > max(parts) + overlap.SHOWN * (sum(parts) - max(parts)) * 1.05
+    assert shown(cost(EXPONENTIALS, (1 << 19, 128))) > overlap.SHOWN * 1.05
+
+
+def test_passes_that_ask_for_rows_hide_each_other() -> None:
+    """The same passes over longer rows: the second asks for the next one, and memory works meanwhile."""
+    assert shown(cost(EXPONENTIALS, (1 << 14, 4096))) < overlap.SHOWN
+
+
+def test_a_nest_that_waits_for_a_fold_is_a_phase_of_its_own() -> None:
+    """Exponentials of a tile wait for its maximum, and the next tile's lines for them: unlike a sum of exponentials."""
+    online = (i(">ij~i|j:256|") & I) >> (~i("ij-i~ij|j:256|ij1j'") >> i("^ij~ij|j:256|ijj'0") >> i("+ij~i|j:256|ijj'0"))
+    alone = i("^ij~ij|j:256|") >> i("+ij~i|j:256|ijj'0")
+    assert shown(cost(online, (1 << 14, 4096))) > overlap.SHOWN * 1.05
+    assert shown(cost(alone, (1 << 14, 4096))) < overlap.SHOWN * 1.05
+
+
+def test_a_tile_that_no_vector_divides_is_scalar() -> None:
+    shape = (64, 14 * 96)
+    fourteen, seven = (cost(i(f">ij~i|j:{tile}|"), shape).seconds for tile in (14, 7))
+    assert fourteen == pytest.approx(seven, rel=0.3)
