@@ -141,7 +141,8 @@ class _Tally:
         width = self.width(mask)
         rates = self.machine.vector if width > 1 else self.machine.scalar
         self.slots += times / width
-        self.busy += times / getattr(rates, rate)
+        # a short vector takes as long as a whole one
+        self.busy += times / getattr(rates, rate) * (self.machine.lanes / width if width > 1 else 1.0)
 
     def move(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements between registers and the first-level cache."""

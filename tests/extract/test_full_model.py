@@ -247,3 +247,10 @@ def test_a_tile_that_no_vector_divides_is_scalar() -> None:
     shape = (64, 14 * 96)
     fourteen, seven = (cost(i(f">ij~i|j:{tile}|"), shape).seconds for tile in (14, 7))
     assert fourteen == pytest.approx(seven, rel=0.3)
+
+
+def test_short_vectors_take_as_long_as_whole_ones() -> None:
+    """Exponentials of tiles of 12 columns go in vectors of 4."""
+    shape = (64, 48 * 64)
+    four, sixteen = (_issue(i(f"^ij~ij|j:{tile}|"), shape) for tile in (12, 48))
+    assert four > 3 * sixteen
