@@ -104,11 +104,12 @@ class Span:
     accumulated: bool = False
 
     def traffic(self, written: float) -> Traffic:
-        """What fetching it moves, if a byte that is written counts as so many."""
+        """What fetching it moves, if a byte that is written counts as so many; no core waits for stores."""
         if self.accumulated:
             return Traffic(waited=self.bytes)
-        moved = self.bytes * (written if self.written else 1.0)
-        return Traffic(moved * (1.0 - self.pace.missed), moved * self.pace.missed)
+        if self.written:
+            return Traffic(self.bytes * written)
+        return Traffic(self.bytes * (1.0 - self.pace.missed), self.bytes * self.pace.missed)
 
     @property
     def pages(self) -> float:

@@ -17,6 +17,7 @@ from math import ceil, prod
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
+    FITS,
     LINE,
     WAITED,
     Cache,
@@ -159,7 +160,7 @@ def _nest(
     phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
-        if whole <= inner.bytes:
+        if whole <= _kept(inner):
             continue
         for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
             moved = sum(found.values(), Traffic())
@@ -193,6 +194,11 @@ def _merged(cost: _NestCost) -> _NestCost:
     for part in (part for phase in cost.phases for part in phase):
         seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
     return replace(cost, phases=(tuple(_Part(name, each, 0.0) for name, each in seconds.items()),))
+
+
+def _kept(level: Level) -> float:
+    """The bytes that are still in ``level`` when a program runs again: others use what is shared meanwhile."""
+    return level.bytes * (FITS if level.shared else 1.0)
 
 
 def _stall(moved: Traffic, share: float, level: Level) -> float:

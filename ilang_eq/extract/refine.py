@@ -34,7 +34,7 @@ BEGINNERS = 5
 WALKS = 2
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
-APART = 1.01
+APART = 1.001
 """Candidates whose costs differ by less are taken for the same in all that counts; one of them goes on."""
 
 MOST_STEPS = 6

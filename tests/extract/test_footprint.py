@@ -129,3 +129,10 @@ def test_phases_of_traffic_are_those_of_issue() -> None:
     (kernel,) = program.kernels
     (loop,) = (node for node in evaluate(kernel.body, {(0, 0): 8, (0, 1): 4096}) if isinstance(node, Loop))
     assert len(issue_times(loop, load("x86_64_avx512"))) == nest(PASSES, 8, 4096).count
+
+
+def test_no_core_waits_for_what_it_writes() -> None:
+    """Lines far apart come unforeseen; a store has a buffer to wait in, and moves them all the same."""
+    read, written = (Span(64, 64, 8192, stored, 4096, Pace(64, 8192)).traffic(1.5) for stored in (False, True))
+    assert read == Traffic(apart=4096)
+    assert written == Traffic(bytes=1.5 * 4096)

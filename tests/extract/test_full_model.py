@@ -136,6 +136,15 @@ def test_a_program_that_fits_moves_nothing_from_beyond() -> None:
     assert moved == {"issue", "L2"}
 
 
+@pytest.mark.parametrize(("share", "level", "fetched"), [(0.9, 1, False), (0.4, 2, False), (0.6, 2, True)])
+def test_others_use_a_shared_level_meanwhile(share: float, level: int, fetched: bool) -> None:
+    """A copy whose arrays take a ``share`` of a level finds them there unless others share it, and it is over half."""
+    n = int(share * MACHINE.levels[level].bytes / 8)
+    terms = dict(cost(i("+i~i"), (n,)).terms)
+    beyond = MACHINE.levels[level + 1].name
+    assert any(name.endswith(beyond) and time > 0.0 for name, time in terms.items()) == fetched
+
+
 def test_a_second_reader_of_a_resident_row_is_free_of_traffic() -> None:
     """Three passes over a row that stays in the second level fetch it from memory once."""
     fused, copy = (dict(cost(c, (4096, 4096)).terms) for c in (FUSED_SOFTMAX, i("+ij~ij")))
