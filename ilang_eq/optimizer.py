@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ilang_eq.database.record import Key
     from ilang_eq.extract.candidate import Candidate
     from ilang_eq.extract.models import Models
+    from ilang_eq.lower.ir import Scalar
     from ilang_eq.rewrites.space import Space
 
 PROPOSALS = 8
@@ -241,15 +242,27 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
     """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
     from ilang_eq.extract.footprint import bytes_of
     from ilang_eq.lower import lower
-    from ilang_eq.lower.ir import Load
     from ilang_eq.lower.preparation import recurring
     from ilang_eq.lower.walk import updates
 
     program = recurring(lower(wire(component), alternatives=False), request.constants)
     found = (update for kernel in program.kernels for update in updates(kernel.body))
-    computed = {update.target.buffer for update in found if not isinstance(update.value, Load)}
+    computed = {update.target.buffer for update in found if not _is_copied(update.value)}
     stored = bytes_of((b for b in program.buffers if b.role != "output" and b.name in computed), request.populated)
     return Schedule(component, models.judge(program, request.populated), stored=stored)
+
+
+def _is_copied(value: Scalar) -> bool:
+    """Whether ``value`` is one place, or a number times one: what packing an argument makes."""
+    from ilang_eq.lower.ir import Apply, Constant, Load
+
+    match value:
+        case Load():
+            return True
+        case Apply("mul" | "div", (Load(), Constant()) | (Constant(), Load())):
+            return True
+        case _:
+            return False
 
 
 def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:

@@ -44,12 +44,14 @@ class Breadth:
         robust: of the states with one interface, also that which is cheapest by and large, or only that which is
             cheapest at its best tiles?
         layouts: a state for every layout, or only for one?
+        never_last: an axis that is innermost only where there is no other.
     """
 
     scope: Scope
     alternatives: bool
     robust: bool
     layouts: bool
+    never_last: AxisId | None = None
 
 
 BREADTHS = (
@@ -118,7 +120,9 @@ def _of_fusion(
     structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate, breadth: Breadth
 ) -> Iterator[State]:
     """The states of one fusion that stand for all of theirs; ``hosts`` are the states that read its class."""
-    rows = tuple(product(_nests(structure, fusion), candidate_orders(structure, fusion.root)))
+    orders = candidate_orders(structure, fusion.root)
+    others = tuple(order for order in orders if order[-1:] != (breadth.never_last,))
+    rows = tuple(product(_nests(structure, fusion), others or orders))
     if not rows:
         return
     work, share = estimate(fusion, rows)

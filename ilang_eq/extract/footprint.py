@@ -52,23 +52,30 @@ class Traffic:
         bytes: those that prefetchers bring in time.
         apart: in lines that no prefetcher sees coming.
         waited: of accumulators, which the next addition waits for.
+        contending: in lines that drive each other out before more than a few of their floats are read.
     """
 
     bytes: float = 0.0
     apart: float = 0.0
     waited: float = 0.0
+    contending: float = 0.0
 
     def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(self.bytes + other.bytes, self.apart + other.apart, self.waited + other.waited)
+        return Traffic(
+            self.bytes + other.bytes,
+            self.apart + other.apart,
+            self.waited + other.waited,
+            self.contending + other.contending,
+        )
 
     def times(self, factor: float) -> Traffic:
         """So much, ``factor`` times."""
-        return Traffic(self.bytes * factor, self.apart * factor, self.waited * factor)
+        return Traffic(self.bytes * factor, self.apart * factor, self.waited * factor, self.contending * factor)
 
     @property
     def all(self) -> float:
         """Everything."""
-        return self.bytes + self.apart + self.waited
+        return self.bytes + self.apart + self.waited + self.contending
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,9 @@ class Cache:
 
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
-        return span.traffic(self.source.written)
+        traffic = span.traffic(self.source.written)
+        contends = span.run < LINE and span.bytes <= self.level.bytes < span.occupies(self.level)
+        return Traffic(contending=traffic.all) if contends and not span.accumulated else traffic
 
 
 @dataclass(frozen=True, slots=True)

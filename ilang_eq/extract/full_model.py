@@ -202,9 +202,14 @@ def _kept(level: Level) -> float:
 
 
 def _stall(moved: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds that nothing hides: lines that come unforeseen, as many at a time as a core waits for, and tiles."""
+    """Nanoseconds that nothing hides: lines that come unforeseen, as many at a time as a core waits for, and tiles.
+
+    Nor do prefetchers help lines that contend for few places: to add a transposed matrix whose rows are 4 KiB apart
+    takes on Cascade Lake what gathering its columns takes and what their lines take to come, in sum (papers_notes/ecm.md).
+    """
     line = max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
-    return (moved.apart * overlap.exposed(level) * line / LINE + moved.waited * WAITED / level.bandwidth) * share
+    others = moved.waited * WAITED + moved.contending
+    return (moved.apart * overlap.exposed(level) * line / LINE + others / level.bandwidth) * share
 
 
 def _computing(nanoseconds: float) -> _Part:

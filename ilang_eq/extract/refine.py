@@ -25,7 +25,7 @@ from ilang_eq.lower.ir import Program
 from ilang_eq.lower.preparation import recurring
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
-FAR = 1.5
+FAR = 2.0
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
 BEGINNERS = 5

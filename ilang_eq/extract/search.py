@@ -32,7 +32,7 @@ from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
 from ilang_eq.extract.tiling import Tiling
 from ilang_eq.lang.graph import Graph
-from ilang_eq.rewrites.space import AxisId, Space
+from ilang_eq.rewrites.space import AxisId, ClassId, Space
 
 TILES = (1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 """Tile sizes considered for every axis, up to the first that is not below its extent."""
@@ -79,8 +79,14 @@ def propose(
         structure = without_absurd(Structure(ways, breadth.scope), sizes, models.machine)
         starts = _starts(structure, sizes, seed)
         knobs = _knobs(sizes, starts)
-        model = build(structure, Processor(models.machine, models.threads), knobs, breadth)
-        found = _best(*thinned(model, model.tables(knobs)), sizes, starts, k)
+
+        def model(breadth: Breadth) -> tuple[AdditiveModel, list[Table]]:
+            built = build(structure, Processor(models.machine, models.threads), knobs, breadth)
+            return thinned(built, built.tables(knobs))
+
+        found = _best(*model(breadth), sizes, starts, k)
+        for axis in _innermost(structure, found[0].schedule, sizes):
+            found += _best(*model(replace(breadth, never_last=axis)), sizes, starts, 1, online_alone=True)
         return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
@@ -92,12 +98,18 @@ def propose(
 
 
 def _best(
-    model: AdditiveModel, at_starts: list[Table], sizes: Mapping[AxisId, int], starts: list[Tiles], k: int
+    model: AdditiveModel,
+    at_starts: list[Table],
+    sizes: Mapping[AxisId, int],
+    starts: list[Tiles],
+    k: int,
+    online_alone: bool = False,
 ) -> list[Sized]:
     """The best few candidates, at most ``k``, and the best that do large reductions otherwise.
 
     Args:
         at_starts: the tables of ``model`` at ``starts``.
+        online_alone: whether only what is repaired is done otherwise.
 
     Raises TooWide.
     """
@@ -105,7 +117,7 @@ def _best(
     points, tables = _refined(tiling, starts, at_starts)
     nearest = best_k(model.sizes, tables, len(points), min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
-    for forbidden in _departures(model, choices[0][1], sizes):
+    for forbidden in _departures(model, choices[0][1], sizes, online_alone):
         other = eliminate(model.sizes, [*tables, *forbidden], len(points))
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):
@@ -117,14 +129,27 @@ def _best(
     return list(found.values())
 
 
-def _departures(model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
-    """Tables that forbid what ``choice`` does with large reductions: with one of them, then with all at once."""
-    structure, schedule = model.structure, model.schedule(choice)
+def _large_reductions(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int]) -> list[ClassId]:
+    """The reductions of ``schedule`` that take most iterations, and those that take nearly as many; largest first."""
     reductions = {c: state for c, state in schedule.states.items() if structure.reduced(state.root)}
     work = {c: math.prod(sizes[axis] for axis in structure.loops(s.root)) for c, s in reductions.items()}
-    large = [c for c in sorted(work, key=lambda c: (-work[c], c)) if work[c] * _LARGE >= max(work.values())]
+    return [c for c in sorted(work, key=lambda c: (-work[c], c)) if work[c] * _LARGE >= max(work.values())]
+
+
+def _innermost(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int]) -> list[AxisId]:
+    """The axes that vectors of several large reductions go along; a single one departs from its own by itself."""
+    large = _large_reductions(structure, schedule, sizes)
+    return list(dict.fromkeys(schedule.states[c].order[-1] for c in large)) if len(large) > 1 else []
+
+
+def _departures(
+    model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int], online_alone: bool
+) -> Iterator[list[Table]]:
+    """Tables that forbid what ``choice`` does with large reductions: with one of them, then with all at once."""
+    structure, schedule = model.structure, model.schedule(choice)
+    large = [] if online_alone else _large_reductions(structure, schedule, sizes)
     forbidden = {
-        c: [_forbidding(structure.places[c], model.domains[c], alike(reductions[c])) for alike in _ALIKE_IN]
+        c: [_forbidding(structure.places[c], model.domains[c], alike(schedule.states[c])) for alike in _ALIKE_IN]
         for c in large
     }
     yield from ([table] for c in large for table in forbidden[c])

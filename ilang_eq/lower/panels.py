@@ -1,4 +1,4 @@
-"""Copies in memory are laid out as they are written: tile by tile, where their loops are.
+"""Copies in memory, and what is computed on the way, are laid out as they are written: tile by tile.
 
 before →  +kj~kj|j:64|jkj'   in a kernel of its own: K rows of J floats, written in steps of J
 after  →  the same text, the copy in ceil(J/64) panels of K×64 floats, each written from its start to its end
@@ -73,7 +73,7 @@ def in_panels(program: Program) -> Program:
 
 def _panels(writer: Enclosed) -> _Panels | None:
     """The layout in which a copy goes through its target from start to end, if that is tile by tile."""
-    if not isinstance(writer.statement, Assign) or not isinstance(writer.statement.value, Load):
+    if not isinstance(writer.statement, Assign):
         return None
     indices = writer.statement.target.indices
     dims = {v: dim for dim, index in enumerate(indices) for v in index.variables}

@@ -13,9 +13,12 @@ The demand marks, kept by ``CONTEXT``:
     (factored t S r x)    t = r·x with r free of S and x pure
     (quotient t S x d)    t = x/d with d free of S and x pure
     (contraction t J a b) t = Σ_J a·b with axes of J in both a and b
+    (scaled t)            t goes into a function of one argument
 """
 
 from __future__ import annotations
+
+from itertools import product
 
 from ilang_eq.rewrites.rules import Rule, Tier
 
@@ -25,6 +28,7 @@ CONTEXT = """
 (relation factored (Term Axes Term Term))
 (relation quotient (Term Axes Term Term))
 (relation contraction (Term Axes Term Term))
+(relation scaled (Term))
 
 (rule ((= t (Red "add" j x))) ((grouped x j)) :ruleset analysis)
 (rule ((= t (Red "add" j x)) (= a (axes x)) (axis i) (set-contains a i)) ((grouped x (set-of i))) :ruleset analysis)
@@ -53,11 +57,22 @@ CONTEXT = """
 (rule ((= t (Red "add" j m)) (= m (Bin "mul" a b)) (= x (axes a)) (> (set-length (set-intersect x j)) 0)
        (= y (axes b)) (> (set-length (set-intersect y j)) 0))
       ((contraction t j a b)) :ruleset analysis)
+(rule ((= t (Un op x))) ((scaled x)) :ruleset analysis)
 """
 
 
 def _rule(tier: Tier, name: str, doc: str, text: str) -> Rule:
     return Rule(name, doc, "algebra", text, tier)
+
+
+def _merged_numbers(inner: str, outer: str) -> str:
+    """One number for two that follow each other."""
+    op = "div" if inner == outer == "div" else "mul"
+    number = "(* a b)" if inner == outer else "(/ b a)" if inner == "div" else "(/ a b)"
+    return f"""
+        (rule ((scaled t) (= t (Bin "{outer}" (Bin "{inner}" x (Num a)) (Num b))) (= c {number})
+               (> (abs c) 1e-30) (< (abs c) 1e30))
+              ((union t (Bin "{op}" x (Num c)))))"""
 
 
 EXACT = (
@@ -286,6 +301,13 @@ REASSOCIATING = (
         (rewrite (Bin "mul" x (Un "div" d)) (Bin "div" x d))
         (rewrite (Bin "mul" x (Bin "div" (Num 1.0) d)) (Bin "div" x d))
         """,
+    ),
+    _rule(
+        "reassociating",
+        "merge-numbers",
+        "(x·a)·b → x·(a·b), (x/a)·b → x·(b/a), (x·a)/b → x·(a/b), (x/a)/b → x/(a·b) for numbers a and b,"
+        " under a function of one argument, if the new number is neither tiny nor huge",
+        "\n".join(_merged_numbers(*ops) for ops in product(("mul", "div"), repeat=2)),
     ),
     _rule("reassociating", "square", "x^2 → x·x", '(rewrite (Bin "pow" x (Num 2.0)) (Bin "mul" x x))'),
 )

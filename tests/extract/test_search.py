@@ -95,6 +95,17 @@ def _nest(graph: Graph, node: int, depth: int) -> tuple[str, dict[int, int]]:
     return "".join(loops[:depth]), sites
 
 
+def test_the_online_product_is_proposed_with_either_axis_of_the_scores_in_vectors() -> None:
+    innermost = {
+        str(node.expr.sequence[-1]).rstrip("'")
+        for candidate in best(spaces.attention, "attention", threads=1, k=12)
+        if summarise(lower(candidate.graph)).corrections
+        for node in candidate.graph.nodes
+        if node.expr.op == "max"
+    }
+    assert innermost == {"i", "k"}
+
+
 CASES = [
     (spaces.attention, "attention", attention_of, ((7, 3), (11, 3), (11, 5))),
     (spaces.softmax, "square", softmax_of, ((7, 11),)),

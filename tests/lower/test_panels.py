@@ -69,9 +69,12 @@ def test_panels_compute_the_same(copy: str, extents: tuple[int, int, int]) -> No
     np.testing.assert_allclose(execute(split.rest, [a, given, kept])[0], a @ b, atol=1e-12)
 
 
-def test_what_is_computed_stays_row_major() -> None:
-    computed = product("-kj~kj|j:4|jkj'")
-    assert dims(copied(computed)) == (K, J)
+def test_what_is_computed_in_tiles_is_laid_out_like_a_copy() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((5, 3)), rng.standard_normal((3, 9))
+    program = copied(product("2*kj~kj|j:4|jkj'"))
+    assert dims(program) == (CeilDiv(J, 4), K, 4)
+    np.testing.assert_allclose(execute(program, [a, b])[0], a @ (2 * b), atol=1e-12)
 
 
 def test_a_copy_of_which_one_reader_has_other_tiles_stays_row_major() -> None:

@@ -68,6 +68,7 @@ TRIGGERS: dict[str, list[Component]] = {
     "sink-division": [i("+ij~i") >> i("i/i~i"), i("+ij~i") >> i("i/3~i")],
     "associate-contraction": [MATMUL >> MATMUL, MATMUL >> i("ij*j~ij") >> i("+ij~i")],
     "multiply-by-reciprocal": [i("/i~i") >> i("i*ij~ij"), i("1/i~i") >> i("i*ij~ij")],
+    "merge-numbers": [i(f"i{inner}20~i") >> i(f"i{outer}2~i") >> i("^i~i") for inner in "*/" for outer in "*/"],
     "square": [i("ij^2~ij")],
     "distribute-sum": [i("ij+ij~ij") >> i("+ij~i"), i("ij-ji~ij") >> i("+ij~j")],
     "expand-square": [
@@ -222,6 +223,7 @@ def test_renaming_axes_changes_nothing() -> None:
 
 CHAINS: dict[str, tuple[Callable[[int], str], str]] = {
     "exponentials": (lambda n: "^ij~ij", ""),
+    "exponentials of numbers": (lambda n: ("ij*2~ij", "ij/3~ij")[n % 2], "^ij~ij"),
     "products": (lambda n: "ij*ij~ij", ""),
     "sums": (lambda n: "ij+ij~ij", ""),
     "products and sums": (lambda n: ("ij*ij~ij", "ij+ij~ij")[n % 2], ""),
