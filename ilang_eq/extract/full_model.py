@@ -205,7 +205,7 @@ def _stall(moved: Traffic, share: float, level: Level) -> float:
     """Nanoseconds that nothing hides: lines that come unforeseen, as many at a time as a core waits for, and tiles.
 
     Nor do prefetchers help lines that contend for few places: to add a transposed matrix whose rows are 4 KiB apart
-    takes on Cascade Lake what gathering its columns takes and what their lines take to come, in sum (papers_notes/ecm.md).
+    takes on Cascade Lake what gathering its columns and moving their lines take, in sum (papers_notes/ecm.md).
     """
     line = max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
     others = moved.waited * WAITED + moved.contending
