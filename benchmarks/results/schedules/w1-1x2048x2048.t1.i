@@ -1,1 +1,1 @@
-i("ik*kj~ikj|j:128,k:64|ikjk'j'") >> i("+ikj~ij|j:128,k:64|ikjk'j'0")
+i("ik*kj~ikj|j:256,k:32|ikjk'j'") >> i("+ikj~ij|j:256,k:32|ikjk'j'0")

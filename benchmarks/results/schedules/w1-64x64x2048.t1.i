@@ -1,1 +1,1 @@
-i("+ik~ik|i:64,k:16|iki'k'") >> ~i("kj*ik~kij|i:16:4,j:4:64|i1ji'j'ki''j''") >> i("+kij~ij|i:16:4,j:4:64|iji'j'ki''j''0")
+(I | i("+kj~kj|j:128|jkj'")) >> i("ik*kj~kij|i:6,j:2:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:64|jij'ki'j''0")

@@ -1,1 +1,1 @@
-i("+ik~ik|i:4,k:64|iki'k'") >> ~i("kj*ik~kij|i:4,j:64|i1jki'j'") >> i("+kij~ij|i:4,j:64|ijki'j'0")
+(I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:2:6,j:64|j1ii'ki''j'") >> i("+kij~ij|i:2:6,j:64|jii'ki''j'0")

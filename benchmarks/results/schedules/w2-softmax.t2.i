@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:4,j:64|iji'j'")) >> i("ij-i~ij|i:4|i1i'j") >> i("^ij~ij|i:4|ii'j0") >> (I & i("+ij~i|i:4|i0i'j")) >> i("ij/i~ij|i:4|i10i'j")
+(I & i(">ij~i|j:256|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
