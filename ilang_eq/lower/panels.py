@@ -3,8 +3,9 @@
 before →  +kj~kj|j:64|jkj'   in a kernel of its own: K rows of J floats, written in steps of J
 after  →  the same text, the copy in ceil(J/64) panels of K×64 floats, each written from its start to its end
 
-A copy is there for its layout, so its loops say what that is. It applies where every reader's loops take the tiles
-apart in the same way (Goto and van de Geijn's packed panels, ACM TOMS 34(3), 2008); otherwise the copy is row-major.
+A copy is there for its layout, so its loops say what that is; what is computed in tiles is read in tiles as well. It
+applies where every reader's loops take the tiles apart in the same way (Goto and van de Geijn's packed panels, ACM TOMS
+34(3), 2008); otherwise the value is row-major.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def in_panels(program: Program) -> Program:
 
 
 def _panels(writer: Enclosed) -> _Panels | None:
-    """The layout in which a copy goes through its target from start to end, if that is tile by tile."""
+    """The layout in which ``writer`` goes through its target from start to end, if that is tile by tile."""
     if not isinstance(writer.statement, Assign):
         return None
     indices = writer.statement.target.indices

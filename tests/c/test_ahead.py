@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 
@@ -10,13 +9,13 @@ import numpy as np
 import pytest
 
 from ilang_eq.c.ahead import COPIED, SOON
-from ilang_eq.c.build import build
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
+from tests.c.counting import counters
 from tests.golden import Golden
 
 ROWS = (I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
@@ -56,15 +55,7 @@ def asked(
         assert found == 1
         return counted
 
-    counts: list[np.ndarray] = []
-
-    def built(source: str, sanitize: bool = False) -> object:
-        path = build(counting(source), sanitize)
-        counts.append(np.ctypeslib.as_array((ctypes.c_int * (1 << 16)).in_dll(ctypes.CDLL(str(path)), "asked")))
-        counts[-1][:] = 0  # the library may have been loaded before
-        return path
-
-    monkeypatch.setattr("ilang_eq.c.kernel.build", built)
+    counts = counters(counting, 1 << 16, monkeypatch)
     x, w = operands(rows, width, columns)
     np.testing.assert_allclose(CKernel(program(component), 1)(x, w), x @ w, rtol=1e-4, atol=1e-4)
     return counts[-1]

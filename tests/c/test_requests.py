@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 
 import numpy as np
 import pytest
 
-from ilang_eq.c.build import build
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.passes import FAR, LONG
+from tests.c.counting import counters
 from tests.lower.test_passes import PRODUCT, SOFTMAX, SUM_OF_EXPONENTIALS, SUM_OF_SQUARES, TILED
 
 LINE = 16
@@ -40,15 +39,7 @@ def counts(
         assert found == 1
         return text
 
-    taken: list[np.ndarray] = []
-
-    def built(source: str, sanitize: bool = False) -> object:
-        path = build(counting(source), sanitize)
-        taken.append(np.ctypeslib.as_array((ctypes.c_int * (1 << 20)).in_dll(ctypes.CDLL(str(path)), "asked")))
-        taken[-1][:] = 0  # the library may have been loaded before
-        return path
-
-    monkeypatch.setattr("ilang_eq.c.kernel.build", built)
+    taken = counters(counting, 1 << 20, monkeypatch)
     result = CKernel(lower(wire(component)), threads)(x)
     return result, taken[-1]
 
