@@ -59,7 +59,8 @@ _US = 1e-6
 class _Work:
     """What one block does for one task: per thread, but for ``cycles`` of shared memory and L1, which are of a warp.
 
-    ``cores`` are instructions of tensor cores, which a warp runs together.
+    ``cores`` are instructions of tensor cores, which a warp runs together. ``fetches`` move ``fetched`` floats from and
+    to memory.
     """
 
     slots: float = 0.0
@@ -69,6 +70,13 @@ class _Work:
     cores: float = 0.0
     waits: float = 0.0
     latency: float = 0.0
+    fetches: float = 0.0
+    fetched: float = 0.0
+
+    @property
+    def width(self) -> float:
+        """The floats that a fetch brings, on average."""
+        return self.fetched / self.fetches if self.fetches else 1.0
 
 
 @dataclass(slots=True)
@@ -210,6 +218,9 @@ class _Counter:
     def _asked(self, home: Home, requests: float, addresses: Sequence[int], width: int) -> None:
         """Count requests of a warp, each for ``width`` words from every address on."""
         self.work.requests += requests * (1 if home.where == "shared" else 1 + ADDRESS_SLOTS)
+        if home.where != "shared":
+            self.work.fetches += requests
+            self.work.fetched += requests * width
         words = {address + n for address in addresses for n in range(width)}
         found = _conflicts(words) if home.where == "shared" else len({word // SECTOR for word in words}) / 4
         # what lanes share is found once, and still brought to the registers of each
@@ -259,7 +270,7 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     work = counter.work
     alone = work.slots + work.special + work.requests + work.cores
     parts.append(("latency", rounds * (alone + work.waits * wait + work.latency) * cycle))
-    in_flight = running * max(launch.block.threads * IN_FLIGHT * _SIZE, _ahead(launch.body, homes) * _SIZE)
+    in_flight = _SIZE * running * max(launch.block.threads * IN_FLIGHT * work.width, _ahead(launch.body, homes))
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu import RESULTS
 from benchmarks.workloads import COMPONENTS
 from ilang_eq import Component, i, optimize
 from ilang_eq.cuda.emit import bound
@@ -24,6 +25,7 @@ from ilang_eq.lower.ir import Index, Load, Precision
 from tests.cuda.schedules import ATTENTION, LARGE, SOFTMAX, attention, matmul, program
 
 H200 = load_gpu("sm_90")
+SCHEDULES = RESULTS / "gpu_schedules"
 
 
 def terms(
@@ -46,6 +48,12 @@ def test_memory_bound_kernels_take_as_long_as_a_copy() -> None:
     for component, shapes in ((i("^i~i"), [(2**28,)]), (SOFTMAX, [(2**16, 2**12)])):
         seconds = terms(component, shapes)["memory"]
         assert seconds == pytest.approx(2 * 4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.15)
+
+
+def test_few_threads_reach_the_bandwidth_if_they_read_runs() -> None:
+    text = (SCHEDULES / "softmax-16384.i").read_text(encoding="utf-8")
+    seconds = terms(read_component(text), [(2**14, 2**14)])["memory"]
+    assert seconds == pytest.approx(2 * 4 * 2**28 / (H200.dram_gbs * 1e9), rel=0.01)
 
 
 def test_a_sum_of_everything_is_memory_bound() -> None:
