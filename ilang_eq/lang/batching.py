@@ -3,12 +3,14 @@
 before →  ijm*ilm~ijlm >> +ijlm~ijl ...    8 heads, each on its own
 after  →  jm*lm~jlm >> +jlm~jl ...         one head; every schedule of it, inside a loop over i, is one of all heads
 
-A vector or a number that lacks the axis (a bias, a scale) does no harm.
+What lacks the axis does no harm if it is a vector or a number (a scale), or is only read beside a value that has all
+axes of the expression (a mask that all heads share): each of its numbers is used once for each of that value then. The
+weights of a product are not: a tile uses each of theirs for many rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import assert_never
@@ -111,9 +113,8 @@ def _is_batch(graph: Graph, shapes: Shapes, extent: Dimension) -> bool:
     def once(wire: Wire) -> bool:
         return shapes.value_dims(wire).count(extent) == 1
 
-    for k in range(graph.inputs):
-        if not once(Input(k)) and (len(shapes.value_dims(Input(k))) > 1 or extent in shapes.value_dims(Input(k))):
-            return False
+    if any(shapes.value_dims(Input(k)).count(extent) > 1 for k in range(graph.inputs)):
+        return False
     if not all(isinstance(wire, Value) and once(wire) for wire in graph.outputs):
         return False
     for n, node in enumerate(graph.nodes):
@@ -123,7 +124,15 @@ def _is_batch(graph: Graph, shapes: Shapes, extent: Dimension) -> bool:
             return False
         if any(axes.count(axis) > 1 for axis in letters for axes in accesses):
             return False
+        if letters and not _shares_little(node.expr.axes, letters[0], accesses):
+            return False
     return True
+
+
+def _shares_little(axes: str, letter: str, accesses: Sequence[str]) -> bool:
+    """Whether what lacks ``letter`` is a vector, or read beside a value that has all ``axes``."""
+    lacking = [own for own in accesses if letter not in own]
+    return all(len(own) < 2 for own in lacking) or any(set(own) == set(axes) for own in accesses)
 
 
 def _place(dims: tuple[Dimension, ...], extent: Dimension) -> int | None:

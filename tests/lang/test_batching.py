@@ -17,6 +17,8 @@ BATCHED = [
     (HEADS, [(2, *shape) for shape in ONE_HEAD]),
     (i("ijb+b~ijb"), [(3, 4, 2), (2,)]),
     (i("bij*i~ijb") >> i("+ijb~bi"), [(2, 3, 4), (3,)]),
+    (i("bik*bjk~bijk") >> i("+bijk~bij") >> i("bij+ij~bij") >> SOFTMAX, [(2, 3, 4), (2, 5, 4), (3, 5)]),
+    (I << i("i+j~ij") >> i("ij*bij~bij"), [(3,), (4,), (2, 3, 4)]),
 ]
 
 
@@ -46,9 +48,12 @@ def test_a_batch_axis_is_set_aside_and_put_back(component: Component, shapes: li
         i("+ij~."),
         i("ij*ij~ij") & (i("ij*ij~ij") >> i("+ij~.")),
         i("ii*ii~i"),
+        i("bik*jk~bijk") >> i("+bijk~bij"),
+        i("bik-jk~bijk") >> i("+bijk~bij"),
+        i("ik*jk~ijk") >> i("+ijk~ij") >> i("kj*bik~bikj") >> i("+bikj~bij"),
     ],
 )
-def test_what_some_argument_or_output_lacks_is_no_batch_axis(component: Component) -> None:
+def test_what_some_output_lacks_or_another_argument_reuses_is_no_batch_axis(component: Component) -> None:
     assert without_batch(unscheduled(wire(component))) is None
 
 
