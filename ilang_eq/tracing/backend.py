@@ -1,9 +1,10 @@
 """``torch.compile(model, backend="ilang_eq")``: PyTorch finds this through an entry point of the package. Loads torch.
 
-For inference on the CPU: where gradients are recorded, or tensors are elsewhere, the graph runs as it is, and one line
-of log says so. A graph is cut into regions when PyTorch compiles it. With sizes known only at run time, its kernels are
-found once for each bucket of extents (``kernels.py``), and PyTorch compiles nothing again. The logger "ilang_eq.trace"
-tells every compilation and every optimisation, with the reason.
+For inference on the CPU: where gradients are recorded, tensors are elsewhere, or calls are no ATen calls (control flow,
+checks with effects), the graph runs as it is, and one line of log says so. A graph is cut into regions when PyTorch
+compiles it. With sizes known only at run time, its kernels are found once for each bucket of extents (``kernels.py``),
+and PyTorch compiles nothing again. The logger "ilang_eq.trace" tells every compilation and every optimisation, with the
+reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._guards import CompileContext, TracingContext
 from torch.fx import GraphModule
 
-from ilang_eq.errors import OptionError
+from ilang_eq.errors import OptionError, TraceError
 from ilang_eq.tracing.capture import from_graph
 from ilang_eq.tracing.coverage import coverage
 from ilang_eq.tracing.kernels import Kernels
@@ -62,7 +63,11 @@ def ilang_eq(
         return module.forward
 
     def compile_calls(calls: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return make_boxed_func(_compiled(calls, _parameters(), kernels))
+        try:
+            return make_boxed_func(_compiled(calls, _parameters(), kernels))
+        except TraceError as error:
+            LOG.warning("a graph runs eagerly: %s", error.message)
+            return make_boxed_func(calls.forward)
 
     table = {op: how for op, how in core_aten_decompositions().items() if str(op) not in COMPUTED}
     return aot_autograd(fw_compiler=compile_calls, decompositions=table)(module, example_inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,27 @@ def test_tensors_on_other_devices_run_eagerly_and_say_so(
     assert found.device.type == "meta"
     (record,) = [r for r in caplog.records if r.name == "ilang_eq.trace"]
     assert "on device meta" in record.message
+
+
+def repeated(x: Any) -> Any:
+    step = lambda n, x: (n + 1, (x @ x).tanh())  # noqa: E731
+    return torch._higher_order_ops.while_loop(lambda n, x: n < 3, step, (torch.tensor(0), x))[1]
+
+
+@pytest.mark.parametrize("function", [lambda x: torch.linalg.inv(x) @ x, repeated])
+def test_what_are_no_aten_calls_runs_eagerly_and_says_so(
+    function: Callable[[Any], Any], kernels: Interpreting, caplog: pytest.LogCaptureFixture
+) -> None:
+    x = torch.randn(4, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(function, backend=backend.ilang_eq)(x), function(x))
+    (record,) = [r for r in caplog.records if r.name == "ilang_eq.trace"]
+    assert "is no ATen call" in record.message
+
+
+def test_an_inverse_that_there_is_not_is_an_error(kernels: Interpreting) -> None:
+    with torch.no_grad(), pytest.raises(torch.linalg.LinAlgError):
+        torch.compile(lambda x: torch.linalg.inv(x) + 1, backend=backend.ilang_eq)(torch.zeros(3, 3))
 
 
 def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
