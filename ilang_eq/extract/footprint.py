@@ -10,14 +10,14 @@ a power of two long seldom fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, gcd, prod
 from typing import assert_never
 
 from ilang_eq.extract.machine import Level
 from ilang_eq.extract.trips import Loop, Node, is_phase
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
+from ilang_eq.lower.ir import Accumulate, Apply, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
 
 LINE = 64
 """Bytes in a cache line."""
@@ -36,6 +36,8 @@ FOLLOWED = 2048
 """The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
 (Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of
 long strides."""
+SHORT = 16
+"""Bytes of vectors that do not lie in two lines, as arrays begin at a multiple of that."""
 PAGE = 4096
 """Bytes in a page; systems that use larger ones for arrays of this size do so behind our back."""
 _SIZE = 4
@@ -99,7 +101,8 @@ class Span:
     """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
 
     ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
-    and read before anything can be added to it. ``pace`` is how the loops go through it.
+    and read before anything can be added to it. ``pace`` is how the loops go through it; neighbours come together if it
+    is read in ``vectors``.
     """
 
     runs: float
@@ -109,6 +112,7 @@ class Span:
     bytes: float
     pace: Pace
     accumulated: bool = False
+    vectors: bool = False
 
     def traffic(self, written: float) -> Traffic:
         """What fetching it moves, if a byte that is written counts as so many; no core waits for stores."""
@@ -290,17 +294,10 @@ class _Touch:
             return self
         pairs = zip(moves, self.counts, strict=True)
         counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
-        return _touch(self.place, self.dims, counts, self.span.written, self.span.accumulated, self.span)
+        return _touch(self.place, self.dims, counts, self.span)
 
 
-def _touch(
-    place: Load,
-    dims: tuple[int, ...],
-    counts: tuple[float, ...],
-    written: bool,
-    accumulated: bool = False,
-    before: Span | None = None,
-) -> _Touch:
+def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> _Touch:
     """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
     # what a divisor divides steps by multiples of it
     left = [min(float(dim), count) for count, dim in zip(counts, dims, strict=True)]
@@ -313,17 +310,16 @@ def _touch(
         size *= dims[len(left)]
     runs, run = prod(left), run * _SIZE
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
-    pace = _pace(runs, run, size * _SIZE, before)
-    return _Touch(place, dims, counts, Span(runs, run, size * _SIZE, written, lines, pace, accumulated))
+    stride = size * _SIZE
+    pace = _pace(runs, run, stride, before)
+    return _Touch(place, dims, counts, replace(before, runs=runs, run=run, stride=stride, bytes=lines, pace=pace))
 
 
-def _pace(runs: float, run: float, stride: int, before: Span | None) -> Pace:
+def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
     """How a loop goes through ``runs`` runs, if its iterations go through what was ``before``."""
-    if before is not None and before.pace.jump:
+    if before.pace.jump:
         return before.pace
-    if before is None or runs <= STREAMS:
-        return Pace(run)
-    return Pace(before.run, stride)
+    return Pace(run) if runs <= STREAMS else Pace(before.run, stride)
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
@@ -353,7 +349,7 @@ def size_of(size: Size, extents: Extents) -> int:
 def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, list[_Touch]]:
     """The region of ``loop``, and what it touches."""
     inner = [_region(node, dims) for node in loop.body if isinstance(node, Loop)]
-    own = _touches([node for node in loop.body if not isinstance(node, Loop)], dims)
+    own = _touches(loop, dims)
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
     whole = _spans(through)
@@ -366,15 +362,24 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, li
     return Region(loop.trips, whole, fetched, (), fetched), through
 
 
-def _touches(statements: Sequence[Assign | Accumulate], dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
-    """Every place in ``statements``, once; scalars live in registers."""
+def _touches(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
+    """Every place in the statements of ``loop`` itself, once; scalars live in registers."""
     found: dict[Load, tuple[bool, bool]] = {}
-    for statement in statements:
+    for statement in (node for node in loop.body if not isinstance(node, Loop)):
         for place in _loads(statement.value):
             found.setdefault(place, (False, False))
         found[statement.target] = True, isinstance(statement, Accumulate)
-    places = ((place, marks) for place, marks in found.items() if place.indices)
-    return [_touch(place, dims[place.buffer], (1.0,) * len(place.indices), *marks) for place, marks in places]
+    return [
+        _touch(place, dims[place.buffer], (1.0,) * len(place.indices), _element(written, accumulated, place, loop))
+        for place, (written, accumulated) in found.items()
+        if place.indices
+    ]
+
+
+def _element(written: bool, accumulated: bool, place: Load, loop: Loop) -> Span:
+    """One element of a buffer, at a place in ``loop``."""
+    vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * _SIZE > SHORT
+    return Span(1.0, _SIZE, _SIZE, written, _SIZE, Pace(_SIZE), accumulated, vectors)
 
 
 def _loads(value: Scalar) -> Iterator[Load]:

@@ -23,11 +23,6 @@ STRIP = 64
 """Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
 MASKED_CYCLES = 0.03
 """Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
-SPLIT_CYCLES = 2.0
-"""Each vector that lies in two lines: one in every line of an argument, since NumPy's arrays begin 16 bytes into one.
-Of six tiles of a product on Cascade Lake, each load took 1.1 to 2.3 cycles more than out of an aligned array."""
-ALIGNED = 4
-"""The floats in a line before which NumPy's arrays begin: shorter vectors do not lie in two."""
 SOFT = 6.0
 """How soft ceilings are that are nearly reached at once: their p-norm counts. Of 23 register tiles, each in the nearest
 cache of a core of Cascade Lake, most take within 4 % of that."""
@@ -77,12 +72,10 @@ class Known:
 
     Args:
         padded: they can be read beyond the end of an axis, as far as tiles go: their last dimension holds whole tiles.
-        arguments: they lie where the caller put them, and seldom at the beginning of a line.
         panels: reductions into registers ask for their lines some steps ahead (``c/ahead.py``).
     """
 
     padded: frozenset[str] = frozenset()
-    arguments: frozenset[str] = frozenset()
     panels: frozenset[str] = frozenset()
 
 
@@ -151,8 +144,6 @@ class _Tally:
         self.slots += times * GATHER_SLOTS if apart else times / width
         if self.masked and width > 1 and place.buffer not in self.known.padded:
             self.busy += times * MASKED_CYCLES / self.machine.clock_ghz
-        if width > ALIGNED and place.buffer in self.known.arguments and not apart:
-            self.busy += times * _SIZE / LINE * SPLIT_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does
         self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
 
