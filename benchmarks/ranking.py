@@ -6,8 +6,9 @@
     python -m benchmarks.ranking judge DIR [workload ...]     judge by the timings; with the model as it is now
 
 ``judge`` predicts anew from each schedule's text and times nothing, so that a change of the model is judged in seconds.
-Timings are warm, into a reused ``out=``, and go round all schedules in a new order each round; a schedule counts with
-its least time. The workloads of ``HELD_OUT`` are reported apart: the model is not tuned on them.
+Timings are warm, each call right after another of the same schedule, into a reused ``out=``, and go round all schedules
+in a new order each round; a schedule counts with its least time. The workloads of ``HELD_OUT`` are reported apart: the
+model is not tuned on them.
 """
 
 from __future__ import annotations
@@ -135,7 +136,9 @@ def _samples(
         fastest = min((min(s) for s in samples if s), default=0.0)
         for n in rng.permutation(len(kernels)):
             if done < FEW_ROUNDS or min(samples[n]) < HOPELESS * fastest:
-                samples[n].append(seconds(partial(kernels[n], *arrays, out=out)))
+                call = partial(kernels[n], *arrays, out=out)
+                call()  # brings back what the others' workspaces drove out
+                samples[n].append(seconds(call))
         if done + 1 >= FEW_ROUNDS and time.perf_counter() - started > budget_s:
             break
     return samples

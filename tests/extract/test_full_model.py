@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang_eq.extract import overlap
+from ilang_eq.extract import full_model, overlap
 from ilang_eq.extract.full_model import Cost, _Part, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
@@ -75,6 +75,18 @@ def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
 def test_a_tile_beyond_the_registers_is_spilled() -> None:
     shapes = (192, 192), (192, 192)
     assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
+
+
+def test_vectors_in_two_lines_cost_only_what_the_nearest_cache_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def issue(depth: int) -> float:
+        parts = dict(cost(matmul("|i:4,j:64|ijki'j'"), (256, depth), (depth, 64)).terms)
+        return next(time for name, time in parts.items() if name.endswith("issue")) / depth
+
+    near, far = issue(60), issue(2048)
+    assert far > 1.2 * near
+    monkeypatch.setattr(full_model, "SPLIT_CYCLES", 0.0)
+    assert issue(60) == pytest.approx(near, rel=0.03)
+    assert issue(2048) < 1.05 * near
 
 
 def test_tiles_that_fit_beat_tiles_with_tails() -> None:
