@@ -101,8 +101,8 @@ class Span:
     """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
 
     ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
-    and read before anything can be added to it. ``pace`` is how the loops go through it; neighbours come together if it
-    is read in ``vectors``.
+    and read before anything can be added to it. ``pace`` is how the loops go through it; what is ``split`` is read in
+    vectors that lie in two lines each, as NumPy's arrays begin 16 bytes into one.
     """
 
     runs: float
@@ -112,7 +112,7 @@ class Span:
     bytes: float
     pace: Pace
     accumulated: bool = False
-    vectors: bool = False
+    split: bool = False
 
     def traffic(self, written: float) -> Traffic:
         """What fetching it moves, if a byte that is written counts as so many; no core waits for stores."""
@@ -183,8 +183,13 @@ class TranslationBuffer:
         return span.pages
 
     def fetch(self, span: Span) -> Traffic:
-        """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen."""
-        return Traffic(span.pages if span.runs > 1 and 2 * span.run <= span.stride else 0.0)
+        """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen.
+
+        Apart are the lines in them that are split.
+        """
+        if span.runs <= 1 or 2 * span.run > span.stride:
+            return Traffic()
+        return Traffic(span.pages, span.bytes / LINE if span.split else 0.0)
 
 
 def _share_lost(buffer: str, spans: Spans, into: Cache | TranslationBuffer) -> float:
@@ -279,6 +284,14 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class _Array:
+    """The dimensions of a buffer, and whether it lies where the caller put it."""
+
+    dims: tuple[int, ...]
+    argument: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Touch:
     """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
 
@@ -324,8 +337,8 @@ def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
     """The outermost loops among ``nodes``."""
-    dims = {b.name: tuple(size_of(size, extents) for size in b.dims) for b in buffers}
-    return tuple(_region(node, dims)[0] for node in nodes if isinstance(node, Loop))
+    arrays = {b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input") for b in buffers}
+    return tuple(_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 
 
 def bytes_of(buffers: Iterable[Buffer], extents: Extents) -> float:
@@ -346,10 +359,10 @@ def size_of(size: Size, extents: Extents) -> int:
             assert_never(other)
 
 
-def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, list[_Touch]]:
+def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
     """The region of ``loop``, and what it touches."""
-    inner = [_region(node, dims) for node in loop.body if isinstance(node, Loop)]
-    own = _touches(loop, dims)
+    inner = [_region(node, arrays) for node in loop.body if isinstance(node, Loop)]
+    own = _touches(loop, arrays)
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
     whole = _spans(through)
@@ -362,24 +375,21 @@ def _region(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> tuple[Region, li
     return Region(loop.trips, whole, fetched, (), fetched), through
 
 
-def _touches(loop: Loop, dims: Mapping[str, tuple[int, ...]]) -> list[_Touch]:
+def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     """Every place in the statements of ``loop`` itself, once; scalars live in registers."""
     found: dict[Load, tuple[bool, bool]] = {}
     for statement in (node for node in loop.body if not isinstance(node, Loop)):
         for place in _loads(statement.value):
             found.setdefault(place, (False, False))
         found[statement.target] = True, isinstance(statement, Accumulate)
-    return [
-        _touch(place, dims[place.buffer], (1.0,) * len(place.indices), _element(written, accumulated, place, loop))
-        for place, (written, accumulated) in found.items()
-        if place.indices
-    ]
-
-
-def _element(written: bool, accumulated: bool, place: Load, loop: Loop) -> Span:
-    """One element of a buffer, at a place in ``loop``."""
-    vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * _SIZE > SHORT
-    return Span(1.0, _SIZE, _SIZE, written, _SIZE, Pace(_SIZE), accumulated, vectors)
+    touches: list[_Touch] = []
+    for place, (written, accumulated) in found.items():
+        if place.indices:
+            array = arrays[place.buffer]
+            vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * _SIZE > SHORT
+            element = Span(1.0, _SIZE, _SIZE, written, _SIZE, Pace(_SIZE), accumulated, array.argument and vectors)
+            touches.append(_touch(place, array.dims, (1.0,) * len(place.indices), element))
+    return touches
 
 
 def _loads(value: Scalar) -> Iterator[Load]:

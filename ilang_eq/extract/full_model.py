@@ -42,13 +42,14 @@ TASK_CYCLES = 40.0
 SPLIT_CYCLES = 1.2
 """Each line of an argument that comes to vectors out of the second level: NumPy's arrays begin 16 bytes into a line, so
 that each vector lies in two. On Cascade Lake it is 0.5 to 1.2 cycles in register tiles of 64 columns, 1.2 to 1.9 in
-those of 32, 1.0 to 1.3 in passes over rows, and nothing as long as the nearest cache has them."""
+those of 32, 1.0 to 1.3 in passes over rows, and nothing as long as the nearest cache has them (papers_notes/ecm.md)."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
-TRANSLATIONS = ((96, 0.2), (2048, 7.0))
-"""The page addresses that the two levels of a core's translation buffer hold, and the nanoseconds it takes to find one
-more: in the second level, and in a virtual machine's page tables. Measured on Emerald Rapids, by reading a float from
-each of so many pages again and again; what an out-of-order core hides is not in it."""
+TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
+"""The page addresses that the two levels of a core's translation buffer hold; the nanoseconds it takes to find one
+more, in the second level and in a virtual machine's page tables; and the times ``SPLIT_CYCLES`` that each split line in
+its page takes again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
+what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -140,7 +141,7 @@ def _kernel(
     nests = (statement for statement in kernel.body if isinstance(statement, For))
     for node in nodes:
         if isinstance(node, Loop):
-            cost = _nest(node, next(places), machine, threads, whole, known, frozenset(program.inputs))
+            cost = _nest(node, next(places), machine, threads, whole, known)
             costs.append(_merged(cost) if _asks_ahead(next(nests), program, extents) else cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
@@ -155,7 +156,6 @@ def _nest(
     threads: int,
     whole: float,
     known: Known,
-    arguments: frozenset[str],
 ) -> _NestCost:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
@@ -163,22 +163,23 @@ def _nest(
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
     phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
+    split = SPLIT_CYCLES / machine.clock_ghz * share
     stall = 0.0
     for inner, outer in pairwise(machine.levels):
         if whole <= _kept(inner):
             continue
         for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
             if inner is machine.levels[0]:
-                torn = sum(found[buffer].all for buffer in arguments & found.keys() if region.whole[buffer].vectors)
-                split = torn / LINE * SPLIT_CYCLES / machine.clock_ghz * share
-                phase[0] = _computing(phase[0].seconds / _NS + split)
+                lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
+                phase[0] = _computing(phase[0].seconds / _NS + lines * split)
             moved = sum(found.values(), Traffic())
             asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
             seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
             phase.append(_Part(outer.name, *seconds))
             stall += _stall(moved, share, outer) * _NS
-    for entries, cost in TRANSLATIONS:
-        stall += region.fetched(TranslationBuffer(entries)).all * cost * share * _NS
+    for entries, cost, repeated in TRANSLATIONS:
+        pages = region.fetched(TranslationBuffer(entries))
+        stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
     overhead = machine.fork_join_us * _US if used > 1 else 0.0
     return _NestCost(tuple(map(tuple, phases)), stall, overhead)
 

@@ -300,7 +300,7 @@ class SizedRows:
         run = self.covered((along,))
         pages = self.covered(axes) / run
         total = np.zeros(self.shape)
-        for entries, cost in TRANSLATIONS:
+        for entries, cost, _ in TRANSLATIONS:
             overflows = (pages > _SHARE * entries)[:, site:]
             place = overflows.sum(axis=1) + site
             apart = self.at(2 * run <= self.extents[along], place)

@@ -83,9 +83,10 @@ def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
 def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many() -> None:
     rows, columns = 512, 4096
     region = nest(i("^ij~ij|j:16|jij'"), rows, columns)
-    once, anew = (region.fetched(TranslationBuffer(entries)).all for entries in (4 * rows, rows // 4))
-    assert once == 0, "all of it is one run"
-    assert anew == pytest.approx(2 * rows * columns / 16)
+    once, anew = (region.fetched(TranslationBuffer(entries)) for entries in (4 * rows, rows // 4))
+    assert once.all == 0, "all of it is one run"
+    assert anew.bytes == pytest.approx(2 * rows * columns / 16)
+    assert anew.apart == pytest.approx(rows * columns / 16), "lines of the argument, not those of the output"
 
 
 def test_prefetchers_follow_short_strides() -> None:
