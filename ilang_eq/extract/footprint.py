@@ -36,6 +36,8 @@ FOLLOWED = 2048
 """The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
 (Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of
 long strides."""
+MISSED = 4.0
+"""Lines of a page that are asked for before it is found."""
 SHORT = 16
 """Bytes of vectors that do not lie in two lines, as arrays begin at a multiple of that."""
 PAGE = 4096
@@ -185,11 +187,11 @@ class TranslationBuffer:
     def fetch(self, span: Span) -> Traffic:
         """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen.
 
-        Apart are the lines in them that are split.
+        Apart are split lines, as many as are asked for before their page is found.
         """
         if span.runs <= 1 or 2 * span.run > span.stride:
             return Traffic()
-        return Traffic(span.pages, span.bytes / LINE if span.split else 0.0)
+        return Traffic(span.pages, min(span.bytes / LINE, MISSED * span.pages) if span.split else 0.0)
 
 
 def _share_lost(buffer: str, spans: Spans, into: Cache | TranslationBuffer) -> float:
