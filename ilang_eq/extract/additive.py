@@ -351,8 +351,11 @@ def _sites(structure: Structure, readers: Domain, producers: Domain, x: ClassId)
         if reader is not None and x in structure.reads(reader.fusion):
             sites[m] = in_memory
             for n in {n for depth in range(1, len(reader.nest) + 1) for n in sharing.get(reader.nest[:depth], ())}:
-                found = read_at(structure, reader, theirs[n], x)
-                sites[m, n] = -1 if found is None else found
+                pair = reader, theirs[n], x
+                if pair not in structure.readings:
+                    found = read_at(structure, *pair)
+                    structure.readings[pair] = -1 if found is None else found
+                sites[m, n] = structure.readings[pair]
     return sites[np.ix_(which, others)]
 
 

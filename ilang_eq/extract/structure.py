@@ -6,7 +6,7 @@ Invariants of ``Structure``:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,8 +63,21 @@ class Structure(Fusions):
 
     def may_stage(self, host: Fusion, x: ClassId, nest: Nest, site: int, producer: Fusion, theirs: Nest) -> bool:
         """Whether ``producer``, of class ``x``, may be computed at ``site`` for all of ``host`` that reads it."""
-        readers = [v for v in host.members if x in self.computed(v)]
-        return all((nest, site, theirs) in self.facts(reader, producer.root).staged for reader in readers)
+        if (host, x, producer) not in self._staged:
+            readers = [v for v in host.members if x in self.computed(v)]
+            staged = [self.facts(reader, producer.root).staged for reader in readers]
+            self._staged[host, x, producer] = frozenset.intersection(*staged)
+        return (nest, site, theirs) in self._staged[host, x, producer]
+
+    @cached_property
+    def _staged(self) -> dict[tuple[Fusion, ClassId, Fusion], frozenset[tuple[Nest, int, Nest]]]:
+        """What ``may_stage`` has found: asked for many states of few fusions."""
+        return {}
+
+    @cached_property
+    def readings(self) -> dict[Hashable, int]:
+        """What ``additive.py`` has found of pairs of states, which the models of one space mostly share."""
+        return {}
 
     @cached_property
     def sites(self) -> dict[Variant, frozenset[tuple[Nest, int]]]:
