@@ -210,7 +210,7 @@ def _quartiles(ms: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
+    parser.add_argument("names", nargs="*", choices=(*NAMES, []), metavar="name", help=", ".join(NAMES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--patience", type=float, default=300, help="seconds that a contestant may take to be ready")

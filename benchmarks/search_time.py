@@ -10,6 +10,7 @@ not counted. Memory is the most that the process has resident during each phase,
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -27,6 +28,7 @@ BLOCKS = 8
 STACKED = "stacked"
 """``BLOCKS`` attentions, each one's output the queries of the next."""
 
+NAMES = (*(workload.name for workload in WORKLOADS), STACKED)
 DEFAULT = ("w1-1024x1024x1024", "w3-attention", "w4-mlp", "w5-layernorm", "w9-swiglu", STACKED)
 REPEATS = 3
 
@@ -84,7 +86,7 @@ class Task:
 
 
 def task(name: str) -> Task:
-    """The workload called ``name``. Raises KeyError."""
+    """The workload called ``name``, one of ``NAMES``."""
     if name == STACKED:
         text = (COMPONENTS / "attention.i").read_text(encoding="utf-8")
         *lines, last = text.strip().splitlines()
@@ -142,8 +144,16 @@ def measure(found: Task, threads: int, compiled: str) -> None:
         print(f"  {phase:12s} {spent:8.3f} s {memory}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=(*NAMES, []), metavar="WORKLOAD", help=", ".join(NAMES))
+    names = parser.parse_args().names or DEFAULT
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, 2 threads")
     with tempfile.TemporaryDirectory() as cached:
-        for name in sys.argv[1:] or DEFAULT:
+        for name in names:
             measure(task(name), 2, cached)
+
+
+if __name__ == "__main__":
+    main()
