@@ -10,7 +10,7 @@ a power of two long seldom fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, gcd, prod
 from typing import assert_never
@@ -194,10 +194,12 @@ class TranslationBuffer:
         return Traffic(span.pages, min(span.bytes / LINE, MISSED * span.pages) if span.split else 0.0)
 
 
-def _share_lost(buffer: str, spans: Spans, into: Cache | TranslationBuffer) -> float:
-    """The share of ``buffer`` that does not stay in a cache through what touches ``spans``."""
-    others = sum(into.amount(span) for name, span in spans.items() if name != buffer)
-    return min(1.0, max(0.0, into.full(spans[buffer], others) - FITS) / (OVERFLOWS - FITS))
+def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
+    """The share of each buffer that does not stay in a cache through what touches ``spans``; nothing if all does."""
+    amounts = {buffer: into.amount(span) for buffer, span in spans.items()}
+    total = sum(amounts.values())
+    full = {buffer: into.full(span, total - amounts[buffer]) for buffer, span in spans.items()}
+    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in full.items() if taken > FITS}
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ class Region:
             )
             gone = lost[buffer] if again and sum(traffic.all for _, traffic in again) >= least.all else 0.0
             if gone < 1.0:
-                found[users[0]][buffer] = least.times(1.0 - gone)
+                found[users[0]][buffer] = least.times(1.0 - gone) if gone else least
             if gone:
                 for n, traffic in again:
                     share = min(gone, self._lost_since(n, buffer, into))
@@ -247,22 +249,25 @@ class Region:
 
     def _lost(self, into: Cache | TranslationBuffer) -> dict[str, float]:
         """The share of a buffer that is gone from the cache when the next iteration comes; nothing if none is."""
-        shares = {
-            buffer: _share_lost(buffer, self.iteration, into) for buffer in self.iteration if buffer in self.whole
-        }
-        return {buffer: share for buffer, share in shares.items() if share}
+        found = _shares_lost(self.iteration, into)
+        return {buffer: share for buffer, share in found.items() if buffer in self.whole}
 
     def _lost_since(self, phase: int, buffer: str, into: Cache | TranslationBuffer) -> float:
         """The same when ``phase`` comes to it, if a loop before it in the body has used it; else all of it."""
-        loops = [n for n, loop in enumerate(self.loops) for _ in range(loop.count)]
-        earlier = [loops[n] for n in self.users[buffer] if n < phase]
-        if phase >= len(loops) or not earlier or earlier[-1] == loops[phase]:
+        before = max((n for n in self.users[buffer] if n < phase), default=phase)
+        if phase >= len(self.owners) or self.owners[before] == self.owners[phase]:
             return 1.0
         between: dict[str, Span] = {}
-        for loop in self.loops[earlier[-1] : loops[phase] + 1]:
+        for loop in self.loops[self.owners[before] : self.owners[phase] + 1]:
             for name, span in loop.whole.items():
-                between[name] = max(span, between.get(name, span), key=lambda s: s.bytes)
-        return _share_lost(buffer, between, into)
+                if name not in between or span.bytes > between[name].bytes:
+                    between[name] = span
+        return _shares_lost(between, into).get(buffer, 0.0)
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """The loop of each phase, but for the last, which is of the body's own statements."""
+        return tuple(n for n, loop in enumerate(self.loops) for _ in range(loop.count))
 
     @cached_property
     def count(self) -> int:
@@ -327,7 +332,8 @@ def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * _SIZE
     pace = _pace(runs, run, stride, before)
-    return _Touch(place, dims, counts, replace(before, runs=runs, run=run, stride=stride, bytes=lines, pace=pace))
+    span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
+    return _Touch(place, dims, counts, span)
 
 
 def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
