@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import json
 import math
 import os
@@ -26,6 +27,10 @@ _MANY = 8
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 1 for a finding, 2 for a mistake, 130 for Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a terminal without 𝚒 and µ is told all the rest
+            stream.reconfigure(errors="replace")
     options = _parser().parse_args(arguments)
     try:
         return _said(options.run(options), options.json)
@@ -65,7 +70,8 @@ def _finite(data: Any) -> Any:
 def _failed(error: ILangError, as_json: bool) -> int:
     near = _meant(error)
     if as_json:
-        data = {"kind": type(error).__name__, "message": error.message, "legal": error.legal, "near": near}
+        told = ("message", "source", "position", "expected", "legal")
+        data = {"kind": type(error).__name__} | {name: getattr(error, name) for name in told} | {"near": near}
         print(_json({"error": data}))
         return _FAULT
     if near and len(error.legal) > _MANY:

@@ -22,7 +22,9 @@ from ilang_eq.request import EFFORTS
 
 def add_component(parser: argparse.ArgumentParser) -> None:
     """The component and its shapes."""
-    parser.add_argument("component", help="a file with component text, the text itself, or - for standard input")
+    parser.add_argument(
+        "component", help="a file with component text, the text itself, an expression alone, or - for standard input"
+    )
     parser.add_argument(
         "--shapes",
         nargs="+",
@@ -147,6 +149,8 @@ def _text(argument: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        if "~" in argument:
+            return f'i("{argument}")'
         near = _near(path)
         raise OptionError(
             f"{argument!r} is neither component text nor a file that can be read: {error}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -222,6 +223,28 @@ def test_a_mistake_as_json(say: Say) -> None:
     status, out, _ = say("optimize", 'i("^i~i")', "--rules", "exakt", "--json")
     assert status == 2
     assert json.loads(out)["error"]["near"] == ["exact"]
+
+
+def test_where_a_mistake_is_as_json(say: Say) -> None:
+    status, out, _ = say("run", 'i("+ij")', "--as-is", "--json")
+    assert status == 2
+    error = json.loads(out)["error"]
+    assert (error["kind"], error["source"], error["position"]) == ("ParseError", "+ij", 3)
+    assert error["expected"] == "'~' and the output"
+
+
+def test_an_expression_alone(say: Say) -> None:
+    assert answer(say, "run", "+ij~i", "--as-is", "--shapes", "3x4")["schedule"] == 'i("+ij~i")'
+    status, _, err = say("run", "+ij~k", "--as-is")
+    assert status == 2
+    assert "  +ij~k" in err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["explain", 'i("+ij~i")', *SIZES[:2]]])
+def test_an_output_that_lacks_some_letters(words: list[str], tmp_path: Path) -> None:
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii", "ILANG_EQ_DATABASE": str(tmp_path / "results.sqlite")}
+    said = subprocess.run([sys.executable, "-m", "ilang_eq", *words], capture_output=True, text=True, env=plain)
+    assert said.returncode == 0, said.stderr
 
 
 def test_a_database_that_does_not_work_is_said_of_the_database_command(say: Say, tmp_path: Path) -> None:
