@@ -9,7 +9,7 @@ from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.call import Build, Call
 from ilang_eq.tracing.extents import Extent, product
 from ilang_eq.tracing.masks import ATTENTION_ARGUMENTS, KEYWORD
-from ilang_eq.tracing.pointwise import exp, magnitude, sqrt
+from ilang_eq.tracing.pointwise import exp, magnitude, power, sqrt
 
 _EPSILON = 2.0**-23
 """What rms_norm adds if it is told nothing: the spacing of float32 at 1."""
@@ -158,31 +158,34 @@ def _first_extremum(op: str) -> Build:
     return build
 
 
+def norm(b: Builder, x: View, order: float, dims: Sequence[int], keep: bool) -> View:
+    """(Σ |x|^p)^(1/p), or the largest or least |x|. Raises Inexpressible for other orders."""
+    if order == 2:
+        return sqrt(b, b.reduce("add", b.apply("mul", x, x), dims, keep))
+    size = magnitude(b, x)
+    if order == 1:
+        return b.reduce("add", size, dims, keep)
+    if math.isinf(order):
+        return b.reduce("max" if order > 0 else "min", size, dims, keep)
+    if order <= 0:
+        raise Inexpressible(f"a norm of order {order}")
+    return b.apply("pow", b.reduce("add", power(b, size, order), dims, keep), 1 / order)
+
+
 def _vector_norm(b: Builder, call: Call) -> View:
-    """(Σ |x|^p)^(1/p), or the largest or least |x|."""
-    x, order, keep = call.view(0, "self"), call.node.value(1, "ord", 2), call.flag(3, "keepdim")
+    x, keep = call.view(0, "self"), call.flag(3, "keepdim")
     value = call.node.value(2, "dim")
     found = value if isinstance(value, tuple) and value else tuple(range(len(x.dims)))
     dims = [d for d in found if isinstance(d, int)]
     if call.given(KEYWORD, "dtype"):
         raise Inexpressible("a norm in another type")
-    match order:
-        case 2:
-            return sqrt(b, b.reduce("add", b.apply("mul", x, x), dims, keep))
-        case 1:
-            return b.reduce("add", magnitude(b, x), dims, keep)
-        case float() if math.isinf(order):
-            return b.reduce("max" if order > 0 else "min", magnitude(b, x), dims, keep)
-        case _:
-            raise Inexpressible(f"a norm of order {order}")
+    return norm(b, x, call.number(1, "ord", 2), dims, keep)
 
 
 def _distances(b: Builder, call: Call) -> View:
-    """√(Σ_k (x[..., i, k] - y[..., j, k])²)."""
-    if call.number(2, "p", 2) != 2:
-        raise Inexpressible("distances other than Euclid's")
+    """The norms of x[..., i, :] - y[..., j, :]."""
     apart = b.apply("sub", b.unsqueeze(call.view(0, "x1"), -2), b.unsqueeze(call.view(1, "x2"), -3))
-    return sqrt(b, b.reduce("add", b.apply("mul", apart, apart), [-1]))
+    return norm(b, apart, call.number(2, "p", 2), [-1], False)
 
 
 def _instance_norm(b: Builder, call: Call) -> View:

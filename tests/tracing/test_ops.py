@@ -123,7 +123,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "log sum exp of nothing": (lambda x: x.logsumexp(-1), (torch.tensor([[-torch.inf] * 2, [torch.inf, 0], [1, 2]]),)),
     "vector norms": (lambda x: x.norm() + x.norm(1, dim=-1) + torch.linalg.vector_norm(x, float("inf"), dim=-1), (X,)),
     "var and mean": (lambda x: torch.var_mean(x, -1)[0] + torch.var_mean(x, -1)[1], (X,)),
+    "vector norms of other orders": (lambda x: x.norm(3, dim=-1) + x.norm(2.5, dim=-1) + x.norm(0.5, dim=-1), (X,)),
     "distances": (lambda x, y: torch.cdist(x, y), (MATRIX, WEIGHT)),
+    "distances of other orders": (
+        lambda x, y: torch.cdist(x, y, p=1) + torch.cdist(x, y, p=3) + torch.cdist(x, y, p=float("inf")),
+        (MATRIX, WEIGHT),
+    ),
     "instance norm": (lambda x, w: F.instance_norm(x, weight=w, bias=w), (X, tensor(4))),
     "addmv": (lambda x, y, v: torch.addmv(v, x, y, beta=0.5), (MATRIX, ROW, tensor(5))),
     "diagonal": (lambda x: torch.einsum("bii->bi", x) + torch.einsum("bii->b", x)[:, None], (tensor(3, 4, 4),)),
