@@ -268,7 +268,7 @@ def _main(
     else:
         lanes = {loop.variable for nest in reduction.nests for loop in nest.loops if _stripped(loop, reduction)}
         rest = _items(reduction, rows | lanes, reduced=True)
-        nodes = (Loop(around, body, False, "main"), Loop(around, rest, False, "rest"))
+        nodes = (Loop(around, body, False, "main", (*loops, *outer)), Loop(around, rest, False, "rest"))
     for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
         nodes = (Loop(loop, nodes, full),)
     return nodes

@@ -8,7 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
-from ilang_eq.c.ahead import COPIED, SOON
+from ilang_eq.c import ahead
+from ilang_eq.c.ahead import COPIED, SOON, STREAMED
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component, I, i
@@ -107,6 +108,46 @@ def test_rows_are_asked_for_before_they_are_copied(form: str, monkeypatch: pytes
     count = asked(FORMS[form], 5, width, columns, monkeypatch, "fetch_row")
     expected = {k * columns + j for k in range(COPIED, width) for j in range(0, columns, 16)}
     assert set(np.flatnonzero(count)) == expected
+
+
+TALL = i("ik*kj~ikj|j:64,k:8|ikjk'j'") >> i("+ikj~ij|j:64,k:8|ikjk'j'0")
+"""One row after another of the second factor, 64 columns of each, in tiles of 8 rows."""
+
+
+@needs_compiler
+def test_rows_of_large_arguments_are_asked_for_a_page_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    width, columns = 24, 128
+    monkeypatch.setattr(ahead, "FAR", width * columns)
+    count = asked(TALL, 1, width, columns, monkeypatch, "fetch_soon")
+    steps = STREAMED // 64
+    assert set(np.flatnonzero(count)) == {(k + steps) * columns + j for k in range(width) for j in (0, 64)}
+    assert count.max() == 1
+    assert not asked(TALL, 1, width, columns - 1, monkeypatch, "fetch_soon").any(), "near enough without"
+
+
+@needs_compiler
+def test_rows_are_asked_for_along_which_a_reduction_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, width = 40, 64
+    monkeypatch.setattr(ahead, "FAR", 1)
+    component = i("+ij~i|i:32,j:64|iji'j'")
+    source = emit(program(component))
+    assert re.search(rf"fetch_soon\(in0, \(i \+ i1 \+ {STREAMED // 64}\) \* in0_1 \+ j_block \+ j \+ j1, 64\)", source)
+    x = operands(rows, width, 1)[0]
+    np.testing.assert_allclose(component.compile(threads=1)(x), x.sum(axis=1), rtol=1e-4, atol=1e-4)
+
+
+@needs_compiler
+def test_a_row_of_the_next_tile_is_not_asked_for_if_much_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    width, columns = 24, 128
+    monkeypatch.setattr(ahead, "FAR", 1)
+    monkeypatch.setattr(ahead, "ROOM", 8 * columns - 1)
+    assert not asked(TALL, 1, width, columns, monkeypatch, "fetch_soon").any()
+
+
+def test_rows_that_the_next_reduction_reads_again_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "FAR", 1)
+    again = i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
+    assert "fetch_soon(" not in emit(program(again))
 
 
 def test_neighbours_and_columns_are_copied_without_asking() -> None:

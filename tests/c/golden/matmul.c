@@ -32,6 +32,14 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
+// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
+static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -96,7 +104,10 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                     }
                 }
+                const int in1_streamed = in0_1 * in1_1 >= 524288;
                 for (int64_t k = 0; k < in0_1; k++) {
+                    if (in1_streamed)
+                        fetch_soon(in1, (k + 32) * in1_1 + j, 32);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
@@ -125,7 +136,10 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                         }
                     }
+                    const int in1_streamed = in0_1 * in1_1 >= 524288;
                     for (int64_t k = 0; k < in0_1; k++) {
+                        if (in1_streamed)
+                            fetch_soon(in1, (k + 32) * in1_1 + j, 32);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -154,7 +168,10 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                         }
                     }
+                    const int in1_streamed = in0_1 * in1_1 >= 524288;
                     for (int64_t k = 0; k < in0_1; k++) {
+                        if (in1_streamed)
+                            fetch_soon(in1, (k + 64) * in1_1 + j, 16);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
