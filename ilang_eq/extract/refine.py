@@ -43,6 +43,9 @@ MOST_STEPS = 6
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
+PASSED = 2
+"""Tile sizes that the first step may pass at least: the next may leave a tail where the one after it does not."""
+
 
 @dataclass(slots=True)
 class Judge:
@@ -91,7 +94,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
     near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
-    begun = sorted((_stepped(c, _along_one(c, options), judge) for c in near), key=lambda c: c.cost)
+    begun = sorted((_stepped(c, _along_one(c, options, PASSED), judge) for c in near), key=lambda c: c.cost)
     walked = [_walked(c, options, judge) for c in _apart(begun)[:WALKS]]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -124,10 +127,10 @@ def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
     return min([candidate, *costed], key=lambda c: c.cost)
 
 
-def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
-    """The tiles some steps away along one axis."""
+def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]], least: int = 1) -> list[Tiles]:
+    """The tiles some steps away along one axis, ``least`` or more."""
     tiles = candidate.schedule.tiles
-    larger, smaller = _neighbours(tiles, options, _reach(candidate))
+    larger, smaller = _neighbours(tiles, options, max(least, _reach(candidate)))
     return [{**tiles, axis: tile} for near in (larger, smaller) for axis, found in near.items() for tile in found]
 
 

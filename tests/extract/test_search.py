@@ -1,19 +1,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
 import pytest
 
-from ilang_eq.extract import elimination
+from ilang_eq.extract import elimination, search
 from ilang_eq.extract.additive import build
-from ilang_eq.extract.candidate import Candidate
+from ilang_eq.extract.candidate import Candidate, Sized
 from ilang_eq.extract.elimination import TooWide, eliminate
-from ilang_eq.extract.full_model import program_cost
+from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.models import Models
+from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.search import propose
 from ilang_eq.extract.structure import Structure
@@ -22,7 +23,7 @@ from ilang_eq.lang.shapes import infer
 from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
 from ilang_eq.lower.plan import summarise
-from ilang_eq.rewrites.space import Space
+from ilang_eq.rewrites.space import AxisId, Space
 from tests.extract import spaces
 from tests.lower.execute import execute
 
@@ -158,6 +159,24 @@ def test_tiles_are_those_of_the_graph_and_below_the_extents() -> None:
         assert max(candidate.tiles.values()) < max(sizes.values())
         written = {math.prod(map(int, fs)) for node in candidate.graph.nodes for _, fs in node.expr.splits}
         assert written == {tile for tile in candidate.tiles.values() if tile > 1}
+
+
+def test_a_tile_is_found_behind_one_that_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Sized, Mapping[AxisId, Sequence[int]]]] = []
+
+    def unrefined(found: list[Sized], options: Mapping[AxisId, Sequence[int]], _: Judge) -> list[Sized]:
+        seen.append((found[0], options))
+        return found
+
+    monkeypatch.setattr(search, "refined", unrefined)
+    propose(spaces.attention(), ATTENTION, models(1), 1)
+    start, options = seen[0]
+    tiles = start.schedule.tiles
+    behind = {axis: [o for o in options[axis] if o > tile][1:2] for axis, tile in tiles.items()}
+    axis, (tile,) = next(item for item in behind.items() if item[1])
+    wanted = start.retiled({**tiles, axis: tile}).graph
+    judge = Judge(lambda program, extents: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
+    assert refined([start], options, judge)[0].graph == wanted
 
 
 def test_the_same_search_gives_the_same_candidates() -> None:
