@@ -137,7 +137,7 @@ class Optimized:
     @cached_property
     def kernel(self) -> Kernel:
         """The compiled kernel."""
-        return compile_component(self.component, self.target, self.threads, self.precision)
+        return compile_component(self.component, self.target, self.threads, self.precision, self.baseline.component)
 
     @property
     def source(self) -> str:

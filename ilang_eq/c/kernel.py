@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -78,13 +78,17 @@ class CKernel:
     Args:
         program: what to compute.
         threads: how many threads a call may use; None for as many as the process may run on.
+        where_empty: what to compute instead where an axis has no elements; None for ``program``.
 
     Raises:
         OptionError: fewer than one thread.
     """
 
-    def __init__(self, program: Program, threads: int | None = None) -> None:
+    def __init__(
+        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program] | None = None
+    ) -> None:
         self.program = program
+        self._where_empty = where_empty
         self.threads = checked_threads(threads)
         self._buffers = {buffer.name: buffer for buffer in program.buffers}
         self._written = written_outputs(program)
@@ -96,6 +100,10 @@ class CKernel:
     def source(self) -> str:
         """The C source; needs no compiler."""
         return emit(self.program)
+
+    @cached_property
+    def _for_empty(self) -> CKernel:
+        return self if self._where_empty is None else CKernel(self._where_empty(), self.threads)
 
     @cached_property
     def _library(self) -> Library:
@@ -191,6 +199,8 @@ class CKernel:
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
         shapes = tuple(array.shape for array in inputs)
+        if any(0 in shape for shape in shapes) and self._for_empty is not self:
+            return self._for_empty._careful(arrays, out)
         outputs = output_shapes(self.program, shapes)
         if out is None:
             results = [empty(shape, as_torch) for shape in outputs]

@@ -69,7 +69,9 @@ def captured(kernel: CudaKernel, arrays: Sequence[Any], out: Any) -> Captured:
 
     inputs = kernel.views(arrays)
     where = inputs[0].device
-    signature = kernel.signature(tuple(tuple(view.shape) for view in inputs))
+    shapes = tuple(tuple(view.shape) for view in inputs)
+    kernel = kernel.serving(shapes)
+    signature = kernel.signature(shapes)
     with device.cupy().cuda.Device(where):
         current = device.stream_of(inputs[0])
         if device.is_capturing(current):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -62,10 +62,14 @@ class CudaKernel:
     Args:
         program: what to compute.
         threads: taken for the sake of other targets; a device uses what it has.
+        where_empty: what to compute instead where an axis has no elements; None for ``program``.
     """
 
-    def __init__(self, program: Program, threads: int | None = None) -> None:
+    def __init__(
+        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program] | None = None
+    ) -> None:
         self.program = program
+        self._where_empty = where_empty
         self.threads = threads
         self._written = written_outputs(program)
         self._names = (*program.inputs, *(program.outputs[p] for p in self._written))
@@ -77,6 +81,14 @@ class CudaKernel:
         self._held: list[Memory] = []
         self._ready = _Ready()
         self._lock = threading.Lock()
+
+    @cached_property
+    def _for_empty(self) -> CudaKernel:
+        return self if self._where_empty is None else CudaKernel(self._where_empty(), self.threads)
+
+    def serving(self, shapes: Shapes) -> CudaKernel:
+        """The kernel for inputs of these shapes: another one where an axis has no elements."""
+        return self._for_empty if any(0 in shape for shape in shapes) else self
 
     @cached_property
     def module(self) -> Module:
@@ -106,7 +118,12 @@ class CudaKernel:
         inputs = self.views(arrays)
         where = inputs[0].device
         shapes = tuple([view.shape for view in inputs])
-        signature = self._signatures.get(shapes) or self.signature(shapes)
+        signature = self._signatures.get(shapes)
+        if signature is None:
+            serving = self.serving(shapes)
+            if serving is not self:
+                return serving(*arrays, out=out)
+            signature = self.signature(shapes)
         stream = device.stream_of(inputs[0])
         runtime = device.cupy().cuda.runtime
         before = runtime.getDevice()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang_eq import i
+from ilang_eq import I, i
 from ilang_eq.cuda import device
 from ilang_eq.cuda.build import build
 from ilang_eq.cuda.kernel import CudaKernel
@@ -124,6 +124,18 @@ def test_memory_is_reused_and_graphs_replay(machine: Machine) -> None:
         for array, right in zip(arrays, rights, strict=True):
             compared([machine.fetch(kernel(array))], [right], "call", 1e-5)
         compared([machine.fetch(graph())], [rights[0]], "graph", 1e-5)
+
+
+def test_an_axis_without_elements(machine: Machine) -> None:
+    """Online, a sum of quotients divides by what is left of the divisor: nothing."""
+    online = (I & i("+ij~i||ji")) >> i("ij/i~ij||j1i") >> i("+ij~i||j0i")
+    assert online.plan().corrections
+    kernel = online.compile("cuda")
+    assert isinstance(kernel, CudaKernel)
+    for columns in (0, 5, 0):
+        x = machine.place(np.ones((3, columns), np.float32))
+        right = online.interpret(np.ones((3, columns)))
+        compared([machine.fetch(kernel(x)), machine.fetch(kernel.capture(x)())], [right, right], "rows", 1e-6)
 
 
 def test_streams_do_not_share_memory(machine: Machine) -> None:
