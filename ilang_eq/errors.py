@@ -7,7 +7,7 @@
     ├── ShapeError                ranks or extents that contradict each other
     ├── ScheduleError             a legal expression with a schedule that cannot be lowered
     ├── ArrayError                arrays a kernel cannot be called with
-    ├── RuleError                 an unknown rule or rule set
+    ├── RuleError                 an unknown rule or rule set, or nothing to run rules with
     ├── OptionError               an option of optimize() or compile() outside its range
     ├── DatabaseError             results that cannot be read, kept or imported
     ├── TraceError                a model that cannot be traced, or a node list that is none

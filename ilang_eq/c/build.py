@@ -116,6 +116,8 @@ def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scr
     refused = ""
     for attempt in (flags, tuple(flag for flag in flags if flag != _THREADED)):
         code, errors = _run([*compiler, *attempt, str(text), "-o", str(library), "-lm"])
+        if code == 0 and not library.is_file():
+            raise BuildError(f"{compiler[0]} wrote no kernel", expected="a C compiler, which $CC may name")
         if code == 0:
             return library
         refused = refused or errors

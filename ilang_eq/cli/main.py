@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ilang_eq.cli import batch, database, kernels, machine
 from ilang_eq.cli.command import Answer, Command
+from ilang_eq.database.version import package_version
 from ilang_eq.errors import ILangError
 
 COMMANDS: tuple[Command, ...] = (*kernels.COMMANDS, *batch.COMMANDS, *database.COMMANDS, *machine.COMMANDS)
@@ -110,6 +111,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="ilang-eq", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="command", parser_class=_Parser)
     for command in COMMANDS:
         own = commands.add_parser(command.name, help=command.help, description=command.help)

@@ -231,6 +231,9 @@ def load_egglog() -> ModuleType:
 
     It is not left in ``sys.modules``, so that ``import egglog`` still does all it should; the two share one extension.
     Reports of every command, which egglog logs as INFO, are left out unless someone sets the level of its loggers.
+
+    Raises:
+        RuleError: egglog cannot be imported.
     """
     os.environ.setdefault("RAYON_NUM_THREADS", "1")
     for logger in map(logging.getLogger, _LOGGERS):
@@ -240,7 +243,10 @@ def load_egglog() -> ModuleType:
     places = None if package is None else package.submodule_search_locations
     spec = PathFinder.find_spec(_BINDINGS, places)
     if _BINDINGS in sys.modules or spec is None or spec.loader is None:
-        return importlib.import_module(_BINDINGS)
+        try:
+            return importlib.import_module(_BINDINGS)
+        except ImportError as error:
+            raise RuleError(f"the search needs egglog: {error}", expected="pip install 'egglog~=13.2'") from None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules.pop(_BINDINGS, None)

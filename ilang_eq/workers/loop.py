@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from ilang_eq.database.record import record_as_json
+from ilang_eq.errors import RuleError
 from ilang_eq.kept import key_of, record_of
 from ilang_eq.optimizer import improving, models_of
 from ilang_eq.rewrites.engine import load_egglog
@@ -30,7 +31,8 @@ def main() -> None:
     _bound_memory(int(sys.argv[1]))
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
-    load_egglog()  # which is no part of any request's time
+    with contextlib.suppress(RuleError):  # of which every request tells
+        load_egglog()  # which is no part of any request's time
     _send(replies, {"ready": True})
     while True:
         try:

@@ -88,6 +88,13 @@ def test_a_refusal_shows_what_the_compiler_said(cache: Path) -> None:
     assert list(cache.iterdir()) == []
 
 
+def test_a_compiler_that_writes_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", stub(tmp_path / "cc", "exit 0"))
+    with pytest.raises(BuildError, match="cc wrote no kernel"):
+        build(SOURCE)
+    assert list(cache.iterdir()) == []
+
+
 @pytest.mark.parametrize("path", ["", "/nowhere"])
 def test_no_compiler(path: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", path)

@@ -17,6 +17,7 @@ import pytest
 
 from ilang_eq.cli import checks
 from ilang_eq.cli.main import main
+from ilang_eq.database.version import package_version
 from ilang_eq.errors import BuildError
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.reading import read_component
@@ -217,6 +218,24 @@ def test_mistakes(name: str, say: Say) -> None:
     assert (status, out) == (2, "")
     assert message in err
     assert "Traceback" not in err
+
+
+def test_the_version(say: Say) -> None:
+    status, out, _ = say("--version")
+    assert status == 0
+    assert out == f"ilang-eq {package_version()}\n"
+
+
+@pytest.mark.parametrize("budget", [[], ["--budget", "20"]], ids=["here", "in a process"])
+def test_without_egglog(budget: list[str], tmp_path: Path) -> None:
+    (tmp_path / "egglog.py").write_text("raise ImportError('no egglog here')\n")
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}", "ILANG_EQ_DATABASE": "off"}
+    command = [sys.executable, "-m", "ilang_eq", "optimize", MATMUL, *SIZES, *budget]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    assert found.returncode == 2
+    assert found.stderr.startswith("the search needs egglog")
+    assert "pip install 'egglog" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_a_mistake_as_json(say: Say) -> None:
