@@ -92,6 +92,11 @@ def _hardtanh(b: Builder, call: Call) -> View:
     return b.apply("min", b.apply("max", call.view(0, "self"), low), high)
 
 
+def sign(b: Builder, x: Operand) -> View:
+    """(x > 0) - (x < 0), so 0 for NaN, as in PyTorch."""
+    return b.apply("sub", b.apply("gt", x, 0.0), b.apply("lt", x, 0.0))
+
+
 def _compared(op: str) -> Build:
     return lambda b, call: b.apply(op, call.view(0, "self"), call.view(1, "other"))
 
@@ -106,6 +111,7 @@ PIECEWISE: dict[str, Build] = {
     "aten.mish.default": lambda b, call: mish(b, call.view(0, "self")),
     "aten.log_sigmoid.default": lambda b, call: log_sigmoid(b, call.view(0, "self")),
     "aten.hardtanh.default": _hardtanh,
+    **dict.fromkeys(("aten.sign.default", "aten.sgn.default"), lambda b, call: sign(b, call.view(0, "self"))),
 }
 """Elementwise ATen ops with cases, by name."""
 

@@ -70,6 +70,13 @@ def tanh(b: Builder, x: Operand) -> View:
     return b.apply("sub", 1.0, over_one_plus_exp(b, 2.0, b.apply("mul", 2.0, x)))
 
 
+def cosh(b: Builder, x: Operand) -> View:
+    """(exp(x) + exp(-x)) / 2, as h/2·h + 1/2/h/h with h = exp(x/2), which overflows no sooner than the result."""
+    half = exp(b, b.apply("mul", 0.5, x))
+    grown = b.apply("mul", b.apply("mul", 0.5, half), half)
+    return b.apply("add", grown, b.apply("div", b.apply("div", 0.5, half), half))
+
+
 def power(b: Builder, x: Operand, exponent: Operand) -> View:
     """x to a power; small whole ones as products, which hold for negative x too and cost less."""
     if not isinstance(exponent, float):
@@ -229,6 +236,7 @@ POINTWISE: dict[str, Build] = {
     "aten.sigmoid.default": _unary(sigmoid),
     "aten.silu.default": _unary(silu),
     "aten.tanh.default": _unary(tanh),
+    "aten.cosh.default": _unary(cosh),
     "aten.erf.default": _unary(erf),
     "aten.gelu.default": _gelu,
     **dict.fromkeys(("aten.clamp.default", "aten.clamp.Tensor"), _clamp),

@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is optional")
 
+from ilang_eq import trace  # noqa: E402
 from ilang_eq.tracing.capture import KEPT  # noqa: E402
 from ilang_eq.tracing.table import COMPUTED, NUMBERS, SKIP_NAN, VIEWS  # noqa: E402
 from ilang_eq.tracing.traced import Traced  # noqa: E402
@@ -55,6 +56,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sigmoid": (lambda x: x.sigmoid(), (X,)),
     "silu": (lambda x: F.silu(x), (X,)),
     "tanh": (lambda x: x.tanh(), (X,)),
+    "cosh": (lambda x: x.cosh(), (X,)),
+    "sign": (lambda x: x.sign() + 2 * (x * 0).sign() + x.sgn(), (X,)),
     "erf": (lambda x: x.erf(), (X,)),
     "gelu": (lambda x: F.gelu(x), (4 * X,)),
     "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), (4 * X,)),
@@ -204,6 +207,20 @@ def test_coverage_tells_what_skips_nan() -> None:
     told = str(interpreted(lambda x: F.relu(x) + F.relu(-x).amax(), X).coverage)
     assert told.endswith("NaN is skipped, and not passed on, by aten.amax.default (1), aten.relu.default (2)")
     assert "NaN" not in str(interpreted(lambda x: x.softmax(-1), X).coverage)
+
+
+class Ends(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.cosh(), x.sign()
+
+
+def test_cosh_and_sign_at_the_ends() -> None:
+    """The kernels, in float32: cosh overflows no sooner than its value, and the sign of NaN is 0."""
+    ends = torch.tensor([-torch.inf, -100, -89.4, -1e-4, -0.0, 0, 1e-30, 3, 89.4, 89.5, torch.inf, torch.nan])
+    x = torch.cat([ends, torch.linspace(-89.4, 89.4, 1001)])
+    cosh, sign = trace(Ends(), (x,), strict=True)(x)
+    torch.testing.assert_close(cosh, x.double().cosh().float(), rtol=1e-6, atol=0, equal_nan=True)
+    torch.testing.assert_close(sign, x.sign(), rtol=0, atol=0)
 
 
 def test_nothing_is_left_to_pytorch(traced: Traced) -> None:
