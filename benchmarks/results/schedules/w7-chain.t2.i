@@ -1,1 +1,1 @@
-(I | (I | (I | i("kj*j~kj|j:32,k:32|kjk'j'") >> i("+kj~k|j:32,k:32|kjk'j'0")) >> i("lk*k~lk|k:32,l:32|lkl'k'") >> i("+lk~l|k:32,l:32|lkl'k'0")) >> i("ml*l~ml|l:32,m:16|mlm'l'") >> i("+ml~m|l:32,m:16|mlm'l'0")) >> i("im*m~im|i:8,m:16|imi'm'") >> i("+im~i|i:8,m:16|imi'm'0")
+(I | (I | (I | i("kj*j~kj") >> i("+kj~k||kj0")) >> i("lk*k~lk|k:32,l:16|lkl'k'") >> i("+lk~l|k:32,l:16|lkl'k'0")) >> i("ml*l~ml|l:16,m:16|mlm'l'") >> i("+ml~m|l:16,m:16|mlm'l'0")) >> i("im*m~im|i:8,m:16|imi'm'") >> i("+im~i|i:8,m:16|imi'm'0")
