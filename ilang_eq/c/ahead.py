@@ -103,13 +103,10 @@ def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
 def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
     """The rows of arguments that steps of ``reduction`` come to later, unless the next reduction reads the same."""
     found: dict[str, Stream] = {}
-    for nest in (node for node in reduction.body if isinstance(node, VectorNest) and reduction.part != "rest"):
-        written = {update.target.buffer for update in updates(nest.body)}
-        for place in (load for update in updates(nest.body) for load in loads(update.value)):
-            if place.buffer not in written and layout.storage.get(place.buffer) == "argument":
-                stream = _stream(place, nest.loops, reduction)
-                if stream is not None:
-                    found.setdefault(place.buffer, stream)
+    for place, nest in _reads(reduction, layout, "argument") if reduction.part != "rest" else ():
+        stream = _stream(place, nest.loops, reduction)
+        if stream is not None:
+            found.setdefault(place.buffer, stream)
     return tuple(found.values())
 
 
@@ -136,13 +133,19 @@ def _stream(place: Load, nest: Sequence[For], reduction: Loop) -> Stream | None:
 
 def _panels(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, int, VectorNest]]:
     """The panels in some kinds of ``storage`` that ``reduction`` reads: where, how much in a step, in which nest."""
+    for place, nest in _reads(reduction, layout, *storage):
+        width = _width(place, reduction.source, nest.loops, layout)
+        if width:
+            yield place, width, nest
+
+
+def _reads(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, VectorNest]]:
+    """What ``reduction`` only reads in some kinds of ``storage``, and in which nest."""
     for nest in (node for node in reduction.body if isinstance(node, VectorNest)):
         written = {update.target.buffer for update in updates(nest.body)}
         for place in (load for update in updates(nest.body) for load in loads(update.value)):
             if place.buffer not in written and layout.storage.get(place.buffer) in storage:
-                width = _width(place, reduction.source, nest.loops, layout)
-                if width:
-                    yield place, width, nest
+                yield place, nest
 
 
 def _width(place: Load, reduction: For, nest: Sequence[For], layout: Layout) -> int:
