@@ -65,13 +65,12 @@ class Structure(Fusions):
         """Whether ``producer``, of class ``x``, may be computed at ``site`` for all of ``host`` that reads it."""
         if (host, x, producer) not in self._staged:
             readers = [v for v in host.members if x in self.computed(v)]
-            staged = [self.facts(reader, producer.root).staged for reader in readers]
-            self._staged[host, x, producer] = frozenset.intersection(*staged)
-        return (nest, site, theirs) in self._staged[host, x, producer]
+            self._staged[host, x, producer] = {self.facts(reader, producer.root).staged for reader in readers}
+        return all((nest, site, theirs) in staged for staged in self._staged[host, x, producer])
 
     @cached_property
-    def _staged(self) -> dict[tuple[Fusion, ClassId, Fusion], frozenset[tuple[Nest, int, Nest]]]:
-        """What ``may_stage`` has found: asked for many states of few fusions."""
+    def _staged(self) -> dict[tuple[Fusion, ClassId, Fusion], set[frozenset[tuple[Nest, int, Nest]]]]:
+        """What ``may_stage`` has found of each reader: asked for many states of few fusions."""
         return {}
 
     @cached_property
