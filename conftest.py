@@ -22,6 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["ILANG_EQ_CACHE"] = str(config.cache.mkdir("kernels"))
     if config.cache is not None:
         os.environ["XDG_CONFIG_HOME"] = str(config.cache.mkdir("config"))
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(config.cache.mkdir("zig")))
 
 
 @pytest.fixture

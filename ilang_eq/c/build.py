@@ -39,6 +39,9 @@ _SANITIZED = (
     "-fno-omit-frame-pointer",
 )
 _THREADED = "-fopenmp"
+_COMPLETE = "-Wl,-z,defs"
+"""Has the linker refuse what would not load, such as clang's OpenMP without its library; others do so by themselves.
+Sanitizers do not: clang leaves what they call to the program."""
 
 
 def build(source: str, sanitize: bool = False) -> Path:
@@ -98,6 +101,8 @@ def find_compiler() -> tuple[str, ...]:
 def compiler_flags(sanitize: bool) -> tuple[str, ...]:
     """The flags for a library on this machine, OpenMP included."""
     flags = (*_LIBRARY, *_MEANING, *(_SANITIZED if sanitize else _FAST), _THREADED)
+    if not sanitize and sys.platform not in ("darwin", "win32"):
+        flags = (*flags, _COMPLETE)
     if platform.machine() in ("x86_64", "AMD64"):
         # gcc shies away from AVX-512 by default on processors that pay for it with their clock; kernels gain by it
         return (*flags, "-mprefer-vector-width=512")
@@ -106,7 +111,7 @@ def compiler_flags(sanitize: bool) -> tuple[str, ...]:
 
 def standalone_flags() -> tuple[str, ...]:
     """The flags that make object files of the same code, for this machine; plain C11."""
-    return ("-std=c11", *(flag for flag in compiler_flags(sanitize=False) if flag not in _LIBRARY))
+    return ("-std=c11", *(flag for flag in compiler_flags(sanitize=False) if flag not in (*_LIBRARY, _COMPLETE)))
 
 
 def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scratch: Path) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -70,9 +71,12 @@ def quick_entry() -> Enter:
     try:
         library = ctypes.PyDLL(str(build(SOURCE)))
         make = ctypes.pythonapi.PyCFunction_NewEx
+        used = re.findall(r"\(\*(Py\w+)\)", SOURCE)
+        addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in used]
     except (OSError, AttributeError, BuildError):
         return lambda *_: NOT_QUICK
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.use((ctypes.c_void_p * len(addresses))(*addresses))
     method = _Method(b"enter", ctypes.cast(library.enter, ctypes.c_void_p), _METH_FASTCALL, None)
     _KEPT.append((library, method))
     return make(ctypes.addressof(method), None, None)
@@ -99,18 +103,24 @@ typedef struct {
     void *internal;
 } Py_buffer;
 enum { PyBUF_WRITABLE = 0x1, PyBUF_FORMAT = 0x4, PyBUF_C_CONTIGUOUS = 0x38 };
-int PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
-void PyBuffer_Release(Py_buffer *view);
-PyObject *PyObject_Type(PyObject *object);
-void Py_DecRef(PyObject *object);
-ptrdiff_t PyTuple_Size(PyObject *tuple);
-PyObject *PyTuple_GetItem(PyObject *tuple, ptrdiff_t position);
-PyObject *PyLong_FromLong(long value);
-long PyLong_AsLong(PyObject *value);
-void *PyLong_AsVoidPtr(PyObject *value);
-void PyErr_Clear(void);
-void *PyEval_SaveThread(void);
-void PyEval_RestoreThread(void *state);
+
+// Its functions, which the linker need not find.
+static struct python {
+    int (*PyObject_GetBuffer)(PyObject *object, Py_buffer *view, int flags);
+    void (*PyBuffer_Release)(Py_buffer *view);
+    PyObject *(*PyObject_Type)(PyObject *object);
+    void (*Py_DecRef)(PyObject *object);
+    ptrdiff_t (*PyTuple_Size)(PyObject *tuple);
+    PyObject *(*PyTuple_GetItem)(PyObject *tuple, ptrdiff_t position);
+    PyObject *(*PyLong_FromLong)(long value);
+    long (*PyLong_AsLong)(PyObject *value);
+    void *(*PyLong_AsVoidPtr)(PyObject *value);
+    void (*PyErr_Clear)(void);
+    void *(*PyEval_SaveThread)(void);
+    void (*PyEval_RestoreThread)(void *state);
+} python;
+
+void use(const struct python *given) { python = *given; }
 
 struct call {
     PyObject *type;  // of the arrays that are taken
@@ -123,15 +133,15 @@ struct call {
 // A view of ``array``; 0 if it is a plain array of float32 of the given shape.
 static int view_of(PyObject *array, Py_buffer *view, const struct call *call, const int64_t *shape, int flags)
 {
-    PyObject *type = PyObject_Type(array);
-    Py_DecRef(type);
-    if (type != call->type || PyObject_GetBuffer(array, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0)
+    PyObject *type = python.PyObject_Type(array);
+    python.Py_DecRef(type);
+    if (type != call->type || python.PyObject_GetBuffer(array, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0)
         return 1;
     int other = strcmp(view->format, "f") != 0 || (uintptr_t)view->buf % sizeof(float) != 0 || view->ndim != shape[0];
     for (int d = 0; !other && d < view->ndim; d++)
         other = view->shape[d] != shape[1 + d];
     if (other)
-        PyBuffer_Release(view);
+        python.PyBuffer_Release(view);
     return other;
 }
 
@@ -152,7 +162,7 @@ static int share_of(int threads, int others) { return threads > others ? threads
 static int run(PyObject *arrays, PyObject *results, const struct call *call, float *workspace, int threads)
 {
     const int64_t inputs = call->inputs, count = inputs + call->outputs;
-    if (PyTuple_Size(arrays) != inputs || PyTuple_Size(results) != call->outputs)
+    if (python.PyTuple_Size(arrays) != inputs || python.PyTuple_Size(results) != call->outputs)
         return -1;
     Py_buffer views[count + 1];
     const float *read[inputs + 1];
@@ -161,35 +171,36 @@ static int run(PyObject *arrays, PyObject *results, const struct call *call, flo
     int64_t taken = 0;
     int code = -1;
     for (int64_t k = 0; k < inputs; k++, taken++, shape += 1 + shape[0]) {
-        if (view_of(PyTuple_GetItem(arrays, k), &views[taken], call, shape, 0) != 0)
+        if (view_of(python.PyTuple_GetItem(arrays, k), &views[taken], call, shape, 0) != 0)
             goto release;
         read[k] = views[taken].buf;
     }
     for (int64_t k = 0; k < call->outputs; k++, shape += 1 + shape[0]) {
-        if (view_of(PyTuple_GetItem(results, k), &views[taken], call, shape, PyBUF_WRITABLE) != 0)
+        if (view_of(python.PyTuple_GetItem(results, k), &views[taken], call, shape, PyBUF_WRITABLE) != 0)
             goto release;
         written[k] = views[taken++].buf;
         if (overlapping(views, taken - 1))
             goto release;
     }
-    void *state = PyEval_SaveThread();
+    void *state = python.PyEval_SaveThread();
     const int others = __atomic_fetch_add(&under_way, 1, __ATOMIC_RELAXED);
     code = call->run(read, written, call->extents, workspace, share_of(threads, others));
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_RELAXED);
-    PyEval_RestoreThread(state);
+    python.PyEval_RestoreThread(state);
 release:
     while (taken > 0)
-        PyBuffer_Release(&views[--taken]);
+        python.PyBuffer_Release(&views[--taken]);
     return code;
 }
 
 PyObject *enter(PyObject *self, PyObject *const *arguments, ptrdiff_t count)
 {
     (void)self, (void)count;
-    int code = run(arguments[0], arguments[1], PyLong_AsVoidPtr(arguments[2]), PyLong_AsVoidPtr(arguments[3]),
-                   (int)PyLong_AsLong(arguments[4]));
+    const struct call *call = python.PyLong_AsVoidPtr(arguments[2]);
+    float *workspace = python.PyLong_AsVoidPtr(arguments[3]);
+    int code = run(arguments[0], arguments[1], call, workspace, (int)python.PyLong_AsLong(arguments[4]));
     if (code < 0)
-        PyErr_Clear();
-    return PyLong_FromLong(code);
+        python.PyErr_Clear();
+    return python.PyLong_FromLong(code);
 }
 """

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ilang_eq.c.build import build, find_compiler
+from ilang_eq.c.build import build, compiler_flags, find_compiler
 from ilang_eq.cache import cache_directory
 from ilang_eq.cli.finding import Finding
 from ilang_eq.cli.gpu_checks import gpu
@@ -65,7 +65,7 @@ def _openmp(command: tuple[str, ...]) -> Finding:
         source = Path(scratch) / "trial.c"
         source.write_text("#include <omp.h>\nint trial(void) { return omp_get_max_threads(); }\n")
         built = subprocess.run(
-            [*command, "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(Path(scratch) / "trial.so")],
+            [*command, *compiler_flags(sanitize=False), str(source), "-o", str(Path(scratch) / "trial.so")],
             capture_output=True,
             timeout=60,
             check=False,

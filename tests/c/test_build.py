@@ -142,6 +142,17 @@ def test_without_openmp_the_kernel_is_built_all_the_same(
     assert ctypes.CDLL(str(build(SOURCE))).answer() == 42
 
 
+def test_openmp_without_its_library_is_done_without(cache: Path) -> None:
+    """As clang where libomp is missing: the linker may leave functions to whoever loads the library."""
+    library = build("#ifdef _OPENMP\nint missing(void);\nint f(void) { return missing(); }\n#endif\n" + SOURCE)
+    assert ctypes.CDLL(str(library)).answer() == 42
+
+
+def test_what_would_not_load_is_refused(cache: Path) -> None:
+    with pytest.raises(BuildError, match="missing_thing"):
+        build("int missing_thing(void);\nint f(void) { return missing_thing(); }\n")
+
+
 def test_cache_directory_follows_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ILANG_EQ_CACHE", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")

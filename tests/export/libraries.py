@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic")
-COMPILERS = [
-    pytest.param(name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"needs {name}"))
-    for name in ("gcc", "clang")
-]
 
 
 def made_up(shape: Sequence[int], which: int) -> np.ndarray:

@@ -18,7 +18,8 @@ from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import OptionError, ScheduleError
 from ilang_eq.export import export
 from ilang_eq.lower import lower
-from tests.export.libraries import COMPILERS, STRICT, Built, load, made_up, run
+from tests.compilers import COMPILERS
+from tests.export.libraries import STRICT, Built, load, made_up, run
 from tests.golden import Golden
 from tests.random_programs import random_case
 
@@ -45,11 +46,11 @@ def attention(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_strict_builds_and_main(name: str, compiler: str, tmp_path: Path) -> None:
+def test_strict_builds_and_main(name: str, compiler: tuple[str, ...], tmp_path: Path) -> None:
     component = COMPONENTS[name]
     directory = export(component, tmp_path / "out", name="thing", sizes={"in0_0": 5})
     for flags in (["-O2", "-march=native", "-fopenmp-simd"], ["-O0"]):
-        run([compiler, *STRICT, *flags, "main.c", "thing.c", "-lm", "-o", "thing"], directory)
+        run([*compiler, *STRICT, *flags, "main.c", "thing.c", "-lm", "-o", "thing"], directory)
     manifest = json.loads((directory / "thing.json").read_text())
     sizes = {extent: 5 if extent == "in0_0" else 64 for extent in manifest["extents"]}
     shapes = [[sizes[d] for d in array["dims"]] for array in manifest["inputs"]]
@@ -62,7 +63,7 @@ def test_strict_builds_and_main(name: str, compiler: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_random_programs_build_strictly(compiler: str, tmp_path: Path) -> None:
+def test_random_programs_build_strictly(compiler: tuple[str, ...], tmp_path: Path) -> None:
     """In one go, each under a name of its own: they do not clash when linked."""
     sources = []
     for seed in range(12):
@@ -73,7 +74,7 @@ def test_random_programs_build_strictly(compiler: str, tmp_path: Path) -> None:
         export(CKernel(program), tmp_path, name=f"random{seed}", overwrite=True)
         sources.append(f"random{seed}.c")
     assert len(sources) > 3
-    run([compiler, *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-shared", "-fPIC", *sources], tmp_path)
+    run([*compiler, *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-shared", "-fPIC", *sources], tmp_path)
 
 
 def test_the_same_bits_as_the_kernel(attention: Built) -> None:

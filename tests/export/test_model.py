@@ -17,7 +17,8 @@ from ilang_eq.export import export_model
 from ilang_eq.export.model import Copy, Model, Step, prepared, workspace_layout
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from tests.export.libraries import COMPILERS, STRICT, load, made_up, run
+from tests.compilers import COMPILERS
+from tests.export.libraries import STRICT, load, made_up, run
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
@@ -95,10 +96,10 @@ def test_values_share_memory() -> None:
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_strict_builds_and_main(compiler: str, tmp_path: Path) -> None:
+def test_strict_builds_and_main(compiler: tuple[str, ...], tmp_path: Path) -> None:
     model = layers(3, rows=6, width=16)
     export_model(model, tmp_path, name="mlp")
-    run([compiler, *STRICT, "-O2", "-march=native", "-fopenmp-simd", "main.c", "mlp.c", "-lm", "-o", "mlp"], tmp_path)
+    run([*compiler, *STRICT, "-O2", "-march=native", "-fopenmp-simd", "main.c", "mlp.c", "-lm", "-o", "mlp"], tmp_path)
     (want,) = evaluated(model, [made_up((6, 16), 0)])
     assert float(run(["./mlp"], tmp_path).split()[1]) == pytest.approx(want.sum(), rel=1e-4)
 
