@@ -200,6 +200,12 @@ def _share(ahead: Ahead) -> str:
     return f"least({most}, ceil_div({ahead.width}, {readers}))" if readers else str(most)
 
 
+def _wanted(ahead: Ahead, steps: str) -> str:
+    """The floats that are asked for before the panel is needed: with more, what is at hand would leave the cache."""
+    others = (trips_text(loop) for loop in ahead.inside if loop not in ahead.again)
+    return _product(*others, steps, str(ahead.width))
+
+
 def _panel(ahead: Ahead, layout: Layout) -> tuple[str, str]:
     """The float at which the panel begins, and that at which the last one ends."""
     dims = layout.buffers[ahead.place.buffer].dims
@@ -245,11 +251,13 @@ def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> tuple[list[st
     inside: list[str] = []
     for ahead in panels_ahead(reduction, layout):
         name, turn, (panel, end) = ahead.place.buffer, _turn(ahead), _panel(ahead, layout)
-        offset = f" + {_product(turn, steps, f'{name}_share')}" if turn else ""
         before += [
             f"const int64_t {name}_panel = {panel};",
-            f"const int64_t {name}_share = {name}_panel < {end} ? {_share(ahead)} : 0;",
-            f"const int64_t {name}_next = {name}_share ? {name}_panel{offset} : 0;",
+            f"const int64_t {name}_each = {_share(ahead)};",
+            f"const int64_t {name}_asked = {_product(turn, steps, f'{name}_each') if turn else '0'};",
+            f"const int {name}_wanted = {name}_panel < {end} && {name}_asked < {_wanted(ahead, steps)};",
+            f"const int64_t {name}_share = {name}_wanted ? {name}_each : 0;",
+            f"const int64_t {name}_next = {name}_wanted ? {name}_panel + {name}_asked : 0;",
         ]
         inside.append(f"fetch_ahead({name}, {name}_next + {reduction.source.variable} * {name}_share);")
     for row in rows_soon(reduction, layout):
