@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ilang_eq.errors import OptionError
-from ilang_eq.lang.canonical import canonical
 from ilang_eq.lang.component import Component
-from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.empty import where_empty
 from ilang_eq.lower.ir import Precision, Program
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class Target:
     Args:
         name: what users call it.
         make: a kernel of a program, for so many threads (None for all; a device uses what it has), and of the program
-            for axes without elements.
+            for axes without elements, if that is another one.
         place: NumPy arrays as the kernel takes them: on the device.
         fetch: what a kernel returned, as NumPy arrays.
         seconds: how long a call of it takes.
     """
 
     name: str
-    make: Callable[[Program, int | None, Callable[[], Program]], Kernel]
+    make: Callable[[Program, int | None, Callable[[], Program | None]], Kernel]
     place: Callable[[Sequence[np.ndarray]], list[Any]]
     fetch: Callable[[Sequence[Any]], list[np.ndarray]]
     seconds: Callable[[Callable[[], object]], float]
@@ -89,23 +88,16 @@ def compile_component(
         target: what for.
         threads: how many a call may use.
         precision: how the factors of summed products may be rounded.
-        meaning: what ``component`` was rewritten from; None if it was not. It is what runs, without a schedule, where
-            an axis has no elements. Moving a division out of a sum, or an online correction, is right for sums of
-            something: of nothing, they leave 0/0.
+        meaning: what ``component`` was rewritten from; None if it was not. It is what runs where an axis is empty.
 
     Raises:
         OptionError: an unknown target, a precision that it does not have, or fewer than one thread.
         ScheduleError, ShapeError: a component that cannot be lowered.
     """
     granted = checked_precision(target, precision)
+    program = replace(lower(wire(component)), precision=granted)
 
-    def lowered(scheduled: Component) -> Program:
-        return replace(lower(wire(scheduled)), precision=granted)
-
-    def where_empty() -> Program:
-        return lowered(unwire(canonical(wire(meaning or component))))
-
-    return TARGETS[target]().make(lowered(component), threads, where_empty)
+    return TARGETS[target]().make(program, threads, lambda: where_empty(program, component, meaning))
 
 
 def checked_target(target: str) -> str:

@@ -187,7 +187,15 @@ class Optimized:
             "measured_seconds": self.best.measured,
             "origin": self.report.origin,
         }
-        return export(self.component, directory, name=name, overwrite=overwrite, sizes=sizes, provenance=provenance)
+        return export(
+            self.component,
+            directory,
+            name=name,
+            overwrite=overwrite,
+            sizes=sizes,
+            provenance=provenance,
+            meaning=self.baseline.component,
+        )
 
     def bench(self, *arrays: Any, repeats: int = 20, warm_up: int = 3) -> Bench:
         """Time the kernel, and set it against the machine's limit (``ilang_eq/bench.py``).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,24 @@ def test_what_was_found_for_other_axes_serves_empty_ones(component: Component) -
     best = optimize(component, [(64,) * (rank or 0) for rank in infer(wire(component)).ranks], threads=1)
     agree(best, component)
     agree(best.component.compile(threads=1), best.component)
+
+
+@pytest.mark.parametrize("component", COMPONENTS.values(), ids=COMPONENTS)
+def test_prepared_kernels(component: Component) -> None:
+    best = optimize(component, [(64,) * (rank or 0) for rank in infer(wire(component)).ranks], threads=1)
+    kernels = ((best, component), (best.component.compile(), best.component))
+    for (kernel, meaning), chosen in itertools.product(kernels, range(2**component.inputs)):
+        for arrays in empties(component, [3, 5, 2, 4]):
+            constants = {f"in{k}": array for k, array in enumerate(arrays) if chosen >> k & 1}
+            others = [array for k, array in enumerate(arrays) if not chosen >> k & 1]
+            np.testing.assert_array_equal(kernel.prepare(**constants)(*others), meaning.interpret(*arrays))
+
+
+def test_constants_are_kept_only_where_nothing_may_be_summed() -> None:
+    q, k = np.ones((3, 4), np.float32), np.ones((5, 4), np.float32)
+    scores = SCORES.compile()
+    assert not scores.prepare(in1=k).constants
+    assert list((SCORES >> i("+ij~i")).compile().prepare(in0=q).constants) == [0]
 
 
 @pytest.mark.parametrize("component", COMPONENTS.values(), ids=COMPONENTS)

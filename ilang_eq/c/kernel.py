@@ -78,17 +78,17 @@ class CKernel:
     Args:
         program: what to compute.
         threads: how many threads a call may use; None for as many as the process may run on.
-        where_empty: what to compute instead where an axis has no elements; None for ``program``.
+        where_empty: what to compute instead where an axis has no elements, None for ``program``; asked when needed.
 
     Raises:
         OptionError: fewer than one thread.
     """
 
     def __init__(
-        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program] | None = None
+        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program | None] = lambda: None
     ) -> None:
         self.program = program
-        self._where_empty = where_empty
+        self.where_empty = where_empty
         self.threads = checked_threads(threads)
         self._buffers = {buffer.name: buffer for buffer in program.buffers}
         self._written = written_outputs(program)
@@ -103,7 +103,12 @@ class CKernel:
 
     @cached_property
     def _for_empty(self) -> CKernel:
-        return self if self._where_empty is None else CKernel(self._where_empty(), self.threads)
+        program = self.where_empty()
+        return self if program is None else CKernel(program, self.threads)
+
+    def serving(self, shapes: Sequence[tuple[int, ...]]) -> CKernel:
+        """The kernel for inputs of these shapes: another one where an axis has no elements."""
+        return self._for_empty if any(0 in shape for shape in shapes) else self
 
     @cached_property
     def _library(self) -> Library:
@@ -129,15 +134,9 @@ class CKernel:
             ArrayError: arrays of the wrong number, type or shape, or an ``out`` that cannot be written.
             BuildError: at the first call, if the kernel cannot be compiled.
         """
-        results = None
-        if self._last is not None:
-            views = tensor_views(arrays)
-            if views is None:
-                results = self._quick(self._last, arrays, out)
-            else:
-                results = self._quick_tensors(self._last, views, out)
+        results = self.quickly(arrays, out)
         if results is None:
-            results = self._careful(arrays, out)
+            results = self.carefully(arrays, out)
         return results[0] if len(results) == 1 else results
 
     def prepare(self, **constants: Any) -> Prepared:
@@ -170,8 +169,14 @@ class CKernel:
         _, first, rest = halves(self, frozenset(constants))
         return (*(half.source for half in (first, rest) if half.program.outputs), ENTRY_SOURCE)
 
-    def _quick(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
-        """A call with plain arrays of the shapes of ``signature``; None, with nothing run, if they are not."""
+    def quickly(self, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
+        """The outputs, for plain arrays of the shapes of the call before; None, with nothing run, for others."""
+        signature = self._last
+        if signature is None:
+            return None
+        views = tensor_views(arrays)
+        if views is not None:
+            return self._quick_tensors(signature, views, out)
         if out is None:
             results = tuple([result(s) if large(s) else np.empty(s, FLOAT32) for s in signature.outputs])
         else:
@@ -179,7 +184,7 @@ class CKernel:
         return results if self._entered(signature, arrays, results) else None
 
     def _quick_tensors(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
-        """``_quick`` with torch tensors, of which ``arrays`` are views."""
+        """``quickly`` with torch tensors, of which ``arrays`` are views."""
         if out is None:
             results, views = zip(*[empty(shape, True) for shape in signature.outputs], strict=True)
         else:
@@ -194,13 +199,14 @@ class CKernel:
         assert code <= 0, f"the kernel refused its arguments with code {code}"
         return code != NOT_QUICK
 
-    def _careful(self, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...]:
-        """Any call: everything is checked, converted where that is allowed, and run."""
+    def carefully(self, arrays: Sequence[Any], out: Any) -> tuple[Array, ...]:
+        """The outputs of any call: everything is checked, converted where that is allowed, and run."""
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
         shapes = tuple(array.shape for array in inputs)
-        if any(0 in shape for shape in shapes) and self._for_empty is not self:
-            return self._for_empty._careful(arrays, out)
+        serving = self.serving(shapes)
+        if serving is not self:
+            return serving.carefully(arrays, out)
         outputs = output_shapes(self.program, shapes)
         if out is None:
             results = [empty(shape, as_torch) for shape in outputs]

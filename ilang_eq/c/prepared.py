@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from ilang_eq.c.arrays import Array, aligned, contiguous, uses_torch
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import ArrayError, OptionError
-from ilang_eq.lower.interface import output_shapes
-from ilang_eq.lower.preparation import Preparation, prepare
+from ilang_eq.lower.interface import output_shapes, summed_extents
+from ilang_eq.lower.preparation import Preparation, merged, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,30 @@ class Prepared:
     Attributes:
         kernel: what runs at each call: a function of those inputs, then ``fixed``.
         fixed: the constants that are still read, and what was computed from constants.
+        whole: what was prepared, which runs where an axis has no elements; None where nothing is left to compute then.
+        constants: of ``whole``, by number.
     """
 
     kernel: CKernel
     fixed: tuple[Array, ...]
+    whole: CKernel | None
+    constants: Mapping[int, Array]
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on the other inputs. Takes, returns and raises what ``CKernel.__call__`` does."""
         wanted = len(self.kernel.program.inputs) - len(self.fixed)
         if len(arrays) != wanted:
             raise ArrayError(f"{len(arrays)} arrays for a kernel of {wanted} inputs that are not constant")
-        return self.kernel(*arrays, *self.fixed, out=out)
+        given = (*arrays, *self.fixed)
+        results = self.kernel.quickly(given, out)
+        if results is None:
+            results = self._carefully(arrays, out)
+        return results[0] if len(results) == 1 else results
+
+    def _carefully(self, arrays: Sequence[Any], out: Any) -> tuple[Array, ...]:
+        if self.whole is not None and any(0 in getattr(array, "shape", ()) for array in arrays):
+            return self.whole.carefully(merged(arrays, self.constants), out)
+        return self.kernel.carefully((*arrays, *self.fixed), out)
 
 
 def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
@@ -45,9 +58,11 @@ def prepared_kernel(kernel: CKernel, constants: Mapping[str, Any]) -> Prepared:
         for k, name in enumerate(program.inputs)
         if name in constants
     }
+    kernel = kernel.serving([tuple(array.shape) for array in arrays.values()])
     split, first, rest = halves(kernel, frozenset(arrays))
     made = _made(first, [arrays[k] for k in split.constants]) if split.first.outputs else ()
-    return Prepared(rest, (*(arrays[k] for k in split.fixed), *made))
+    whole = kernel if summed_extents(program, arrays) else None
+    return Prepared(rest, (*(arrays[k] for k in split.fixed), *made), whole, arrays if whole else {})
 
 
 def _made(kernel: CKernel, arrays: Sequence[Array]) -> tuple[Array, ...]:

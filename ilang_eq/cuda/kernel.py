@@ -62,11 +62,11 @@ class CudaKernel:
     Args:
         program: what to compute.
         threads: taken for the sake of other targets; a device uses what it has.
-        where_empty: what to compute instead where an axis has no elements; None for ``program``.
+        where_empty: what to compute instead where an axis has no elements, None for ``program``; asked when needed.
     """
 
     def __init__(
-        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program] | None = None
+        self, program: Program, threads: int | None = None, where_empty: Callable[[], Program | None] = lambda: None
     ) -> None:
         self.program = program
         self._where_empty = where_empty
@@ -84,9 +84,10 @@ class CudaKernel:
 
     @cached_property
     def _for_empty(self) -> CudaKernel:
-        return self if self._where_empty is None else CudaKernel(self._where_empty(), self.threads)
+        program = self._where_empty()
+        return self if program is None else CudaKernel(program, self.threads)
 
-    def serving(self, shapes: Shapes) -> CudaKernel:
+    def serving(self, shapes: Sequence[tuple[int, ...]]) -> CudaKernel:
         """The kernel for inputs of these shapes: another one where an axis has no elements."""
         return self._for_empty if any(0 in shape for shape in shapes) else self
 

@@ -18,6 +18,7 @@ from ilang_eq.export.source import header
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.empty import where_empty
 
 __all__ = ["export", "export_model"]
 
@@ -30,6 +31,7 @@ def export(
     overwrite: bool = False,
     sizes: Mapping[str, int] | None = None,
     provenance: Mapping[str, object] | None = None,
+    meaning: Component | None = None,
 ) -> Path:
     """Write ``name.c``, ``name.h``, ``name.json`` and ``main.c``: a library in plain C, and a program that calls it.
 
@@ -42,6 +44,7 @@ def export(
         overwrite: whether files that exist are replaced.
         sizes: extents by name, ``in0_1`` for dimension 1 of input 0, that ``main.c`` uses if it gets no others.
         provenance: what else ``name.json`` shall say of how the component was found; JSON values.
+        meaning: what the component was rewritten from, None if it was not.
 
     Returns:
         The directory.
@@ -50,9 +53,12 @@ def export(
         OptionError: a name that is none in C; files that exist; a directory that cannot be written; nothing to compute.
         ScheduleError, ShapeError: a component that cannot be lowered.
     """
-    program = subject.program if isinstance(subject, CKernel) else lower(wire(subject))
-    text = None if isinstance(subject, CKernel) else str(subject)
-    library = program_library(program, checked_name(name), [f"𝚒: {text}"] if text else [])
+    if isinstance(subject, CKernel):
+        text, program, plain = None, subject.program, subject.where_empty()
+    else:
+        text, program = str(subject), lower(wire(subject))
+        plain = where_empty(program, subject, meaning)
+    library = program_library(program, plain, checked_name(name), [f"𝚒: {text}"] if text else [])
     computes = {"component": text, **described(program)}
     write_library(library, Path(directory), overwrite, computes, sizes or {}, provenance or {})
     return Path(directory)

@@ -23,7 +23,7 @@ from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.vectors import Used
 from ilang_eq.export.interface import WEIGHTS, Array, Interface
 from ilang_eq.export.planning import Layout, Lifetime, padded, planned
-from ilang_eq.export.program import Library
+from ilang_eq.export.program import Library, numbers, renamed
 from ilang_eq.export.source import WARNINGS, entry_points
 from ilang_eq.lower.interface import call_extents, output_shapes
 from ilang_eq.lower.ir import Program
@@ -149,7 +149,7 @@ def model_library(model: Model, name: str, notes: Sequence[str]) -> Library:
     functions = [
         function
         for program, prefix in programs.items()
-        for function in program_functions(_renamed(program, prefix), used, prefix, "static ")
+        for function in program_functions(renamed(program, prefix), used, prefix, "static ")
     ]
     public = entry_points(interface, _sizing(model, programs), _running(model, programs))
     needed = [text for call, text in _HELPERS.items() if any(call in function for function in public)]
@@ -231,12 +231,6 @@ def model_interface(model: Model, name: str) -> Interface:
     return Interface(name, (*inputs, *weights), tuple(outputs), ())
 
 
-def _renamed(program: Program, prefix: str) -> Program:
-    """``program`` with kernels whose names no other program has."""
-    kernels = tuple(replace(kernel, name=f"{prefix}_{kernel.name}") for kernel in program.kernels)
-    return replace(program, kernels=kernels)
-
-
 def _sizing(model: Model, programs: Mapping[Program, str]) -> list[str]:
     """The workspace of the hungriest step comes after the values."""
     calls = dict.fromkeys(f"{programs[s.program]}_workspace({_extents(s)}, threads)" for s in _runs(model))
@@ -256,8 +250,8 @@ def _running(model: Model, programs: Mapping[Program, str]) -> list[str]:
         outputs = ", ".join(where[name] for name in step.makes)
         lines += [f"// {', '.join(step.makes)}"]
         if isinstance(step, Copy):
-            numbers = ", ".join(_numbers(values) for values in (step.shape, step.strides))
-            lines += [f"copy_strided({outputs}, {inputs} + {step.offset}, {len(step.shape)}, {numbers});"]
+            described = ", ".join(map(numbers, (step.shape, step.strides)))
+            lines += [f"copy_strided({outputs}, {inputs} + {step.offset}, {len(step.shape)}, {described});"]
             continue
         lines += [
             f"{programs[step.program]}_run((const float *const[]){{{inputs}}}, (float *const[]){{{outputs}}},",
@@ -280,8 +274,4 @@ def _places(model: Model, layout: Layout) -> dict[str, str]:
 
 
 def _extents(step: Step) -> str:
-    return _numbers([step.shapes[extent.input][extent.dim] for extent in call_extents(step.program)])
-
-
-def _numbers(values: Sequence[int]) -> str:
-    return f"(const int64_t[]){{{', '.join(map(str, values)) or '0'}}}"
+    return numbers([step.shapes[extent.input][extent.dim] for extent in call_extents(step.program)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeAlias, assert_never
 
 from ilang_eq.errors import ArrayError
@@ -22,6 +23,17 @@ def written_outputs(program: Program) -> tuple[int, ...]:
     """The positions of the outputs that the kernels write; the others repeat one of these, or an input."""
     first = {name: position for position, name in reversed(tuple(enumerate(program.outputs)))}
     return tuple(p for p, name in enumerate(program.outputs) if first[name] == p and name not in program.inputs)
+
+
+def summed_extents(program: Program, constants: Collection[int] = ()) -> tuple[Extent, ...]:
+    """The extents that some output lacks, and inputs number ``constants`` too: if one is 0, something sums nothing."""
+    given = {size for k in constants for size in _dims(program, program.inputs[k])}
+    outputs = [_dims(program, name) for name in program.outputs if name not in program.inputs]
+    return tuple(e for e in call_extents(program) if e not in given and any(e not in dims for dims in outputs))
+
+
+def _dims(program: Program, name: str) -> tuple[Size, ...]:
+    return next((buffer.dims for buffer in program.buffers if buffer.name == name), ())
 
 
 def output_shapes(program: Program, shapes: Shapes) -> Shapes:

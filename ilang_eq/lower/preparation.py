@@ -6,14 +6,17 @@ inside a kernel that reads other inputs too stays there, and so does a kernel th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
+from typing import TypeVar
 
 from ilang_eq.lower.addresses import extents_in
 from ilang_eq.lower.ir import Buffer, Extent, Kernel, Program
 from ilang_eq.lower.renaming import Renaming
 from ilang_eq.lower.walk import buffers_of, declared_in, loads, updates
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,12 @@ def recurring(program: Program, constants: Collection[int]) -> Program:
     touched = {name for kernel in late for name in (*buffers_of(kernel.body), *declared_in(kernel.body))}
     kept = tuple(b for b in program.buffers if b.name in touched | set(program.outputs))
     return replace(program, buffers=kept, kernels=late)
+
+
+def merged(varying: Sequence[T], constants: Mapping[int, T]) -> list[T]:
+    """The inputs in the order of a program, of which those by number are ``constants``."""
+    rest = iter(varying)
+    return [constants[k] if k in constants else next(rest) for k in range(len(varying) + len(constants))]
 
 
 def _sizing(program: Program, kernels: Sequence[Kernel], given: Collection[str]) -> set[int]:

@@ -119,7 +119,7 @@ class _Deployment:
             best = self.runner.kernels.found[problem(region, sizes)]
             shapes = region.shapes(sizes)
             reads = tuple(self._read(name, shape) for name, shape in zip(region.inputs, shapes, strict=True))
-            self.steps.append(Step(best.kernel.program, reads, shapes, (region.name,), str(best)))
+            self.steps.append(Step(best.kernel.serving(shapes).program, reads, shapes, (region.name,), str(best)))
         elif call.name in self.copies:
             self._copy(self.copies[call.name], call.name)
 

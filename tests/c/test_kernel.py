@@ -172,15 +172,15 @@ def test_plain_arrays_of_known_shapes_take_the_quick_way(monkeypatch: pytest.Mon
     want = [kernel(many), kernel(x)]
     out = ones(3, 70)
     references = sys.getrefcount(x), sys.getrefcount(out)
-    careful = kernel._careful
-    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    careful = kernel.carefully
+    monkeypatch.setattr(kernel, "carefully", lambda *_: pytest.fail("took the long way"))
     for _ in range(3):
         np.testing.assert_array_equal(kernel(x), want[1])
         out[...] = np.nan
         assert kernel(x, out=out) is out
         np.testing.assert_array_equal(out, want[1])
     assert (sys.getrefcount(x), sys.getrefcount(out)) == references
-    monkeypatch.setattr(kernel, "_careful", careful)
+    monkeypatch.setattr(kernel, "carefully", careful)
     np.testing.assert_array_equal(kernel(many), want[0])
 
 
@@ -188,7 +188,7 @@ def test_several_outputs_take_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> 
     kernel = (i("ij*i~ij") & i("+ij~i")).compile(threads=1)
     arrays = ones(3, 4), ones(3)
     want = kernel(*arrays)
-    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    monkeypatch.setattr(kernel, "carefully", lambda *_: pytest.fail("took the long way"))
     outs = (ones(3, 4), ones(3))
     for got in (kernel(*arrays), kernel(*arrays, out=outs)):
         assert isinstance(got, tuple)

@@ -51,7 +51,7 @@ def test_tensors_of_known_shapes_take_the_quick_way(monkeypatch: pytest.MonkeyPa
     a, b = tensors()
     out = torch.empty(5, 7)
     kernel(a, b)
-    monkeypatch.setattr(kernel, "_careful", lambda *_: pytest.fail("took the long way"))
+    monkeypatch.setattr(kernel, "carefully", lambda *_: pytest.fail("took the long way"))
     torch.testing.assert_close(kernel(a, b), a @ b)
     assert kernel(2 * a, b, out=out) is out
     torch.testing.assert_close(out, 2 * a @ b)

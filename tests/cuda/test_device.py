@@ -135,7 +135,9 @@ def test_an_axis_without_elements(machine: Machine) -> None:
     for columns in (0, 5, 0):
         x = machine.place(np.ones((3, columns), np.float32))
         right = online.interpret(np.ones((3, columns)))
-        compared([machine.fetch(kernel(x)), machine.fetch(kernel.capture(x)())], [right, right], "rows", 1e-6)
+        for call in (kernel, kernel.prepare()):
+            compared([machine.fetch(call(x)), machine.fetch(call.capture(x)())], [right, right], "rows", 1e-6)
+        compared([machine.fetch(kernel.prepare(in0=x)())], [right], "rows", 1e-6)
 
 
 def test_streams_do_not_share_memory(machine: Machine) -> None:

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang_eq import Component, I, i
+from ilang_eq import Component, I, i, optimize
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import OptionError, ScheduleError
 from ilang_eq.export import export
+from ilang_eq.lang.shapes import infer
+from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from tests import test_empty_axes as empty_axes
 from tests.compilers import COMPILERS
 from tests.export.libraries import STRICT, Built, load, made_up, run
 from tests.golden import Golden
@@ -84,6 +87,26 @@ def test_the_same_bits_as_the_kernel(attention: Built) -> None:
     for threads in (1, 3):
         (got,) = attention.results(q, k, v, threads=threads)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["sum of a softmax", "attention", "sum of products", "mean"])
+def test_axes_without_elements(name: str, tmp_path: Path) -> None:
+    component = empty_axes.COMPONENTS[name]
+    best = optimize(component, [(64,) * (rank or 0) for rank in infer(wire(component)).ranks], threads=1)
+    best.export(tmp_path, name="thing")
+    built = load(tmp_path, "thing")
+    for arrays in empty_axes.empties(component, [3, 5, 2, 4]):
+        np.testing.assert_array_equal(built.results(*arrays)[0], component.interpret(*arrays))
+
+
+def test_outputs_that_rewriting_has_found_to_be_inputs(tmp_path: Path) -> None:
+    """The component as it was written computes them; the caller has no memory for that."""
+    written = (i("-ij~ij") >> i("-ij~ij")) & i("+ij~i")
+    export(I & i("+ij~i"), tmp_path, name="thing", meaning=written)
+    built = load(tmp_path, "thing")
+    for columns in (0, 5):
+        (sums,) = built.results(np.ones((3, columns), np.float32))
+        np.testing.assert_array_equal(sums, np.full(3, columns))
 
 
 def test_error_codes(attention: Built) -> None:

@@ -80,6 +80,16 @@ def test_parts_and_transposes_of_values(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-5)
 
 
+def test_sums_of_nothing(tmp_path: Path) -> None:
+    def sums(x: Any) -> Any:
+        return torch.softmax(x, dim=-1).sum(-1) + 1
+
+    x = torch.randn(5, 0)
+    directory = trace(sums, (x,), threads=1).export(tmp_path / "out")
+    (got,) = call(directory, "model", [x.numpy()])
+    np.testing.assert_array_equal(got, np.ones(5))
+
+
 def test_what_pytorch_runs_cannot_be_exported(tmp_path: Path) -> None:
     class Sorted(torch.nn.Module):
         def forward(self, x: Any) -> Any:
