@@ -97,8 +97,8 @@ class Optimized:
     """
 
     best: Schedule
-    baseline: Schedule
-    report: Report
+    baseline: Schedule = field(repr=False)
+    report: Report = field(repr=False)
     target: str
     threads: int
     extents: Mapping[tuple[int, int], int] = field(repr=False)

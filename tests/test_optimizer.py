@@ -245,3 +245,9 @@ def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels
     )
     assert _ranked([slow, fewer, cheapest]) == (fewer, cheapest, slow)
     assert _ranked([slow, lean, fewer, cheapest]) == (lean, cheapest, fewer, slow)
+
+
+def test_what_results_look_like_where_they_are_shown() -> None:
+    best = optimize(i("ij*ij~ij") >> i("+ij~i"), [(64, 64)] * 2, threads=1)
+    assert str(best) in repr(best)
+    assert len(repr(best)) < len(str(best)) + 200

@@ -106,6 +106,8 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             near = difflib.get_close_matches(unknown[1], sorted(self.options), n=1)
             message += f"\ndid you mean {near[0]}?" if near else ""
+        if re.search("unrecognized arguments: [^-]|is no shape|arguments are required", message):
+            message += "\nfiles and components come before options"
         super().error(message)
 
 

@@ -11,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, prod
 
@@ -65,7 +65,7 @@ class Cost:
     """
 
     seconds: float
-    terms: tuple[tuple[str, float], ...]
+    terms: tuple[tuple[str, float], ...] = field(repr=False)
 
     @property
     def kernels(self) -> int:

@@ -206,6 +206,11 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "text": (["optimize", 'i("ik*kj~ijkl")'], "^"),
     "a model": (["trace", "model", "--inputs", "3"], "names no model"),
     "an input": (["trace", "json:loads", "--inputs", "3:float7"], "is no input"),
+    "a component after an option": (["optimize", "--shapes", "3x4", MATMUL], "components come before options"),
+    "a file after an option": (
+        ["db", "export", "--database", "d", "results.jsonl"],
+        "come before options",
+    ),
     "no file": (["db", "export"], "needs a file"),
     "outputs": (["run", 'i("^i~i")', "--as-is", "--output", "a.npy", "b.npy"], "2 files for 1 results"),
 }
