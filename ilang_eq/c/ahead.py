@@ -4,11 +4,11 @@ before →  for j: for i: for k: tile += a[i][k] * b[j][k]                      
 after  →  for j: for i: for k: { ask for a share of b[j + 64], and for b[j][k + 8]; tile += a[i][k] * b[j][k]; }
 
 A panel is read once for every tile of rows. All but the first time it comes from a near cache, but the first time from
-where it was packed, and the prefetchers of processors see no further than a page. So the reductions that read a panel
-share the next one out among them, and never wait for memory. (BLIS hands its micro-kernels the address of the next
-panel for this; van Zee and van de Geijn, ACM TOMS 41(3), 2015.) Where there are many of them, the last ones do: lines
-that came long before they are read would drive out those at hand, or be driven out. A product of 4096×1024 and
-1024×1024 in tiles of 6×64, of which each pair of panels has 1366, takes 66 ms instead of 113.
+where it was packed, and the prefetchers of processors see no further than a page. So the last reductions that read a
+panel share the next one out among them, a line in each step, and nothing waits for memory. (BLIS hands its
+micro-kernels the address of the next panel for this; van Zee and van de Geijn, ACM TOMS 41(3), 2015.) Earlier, lines
+would drive out those at hand, or be driven out: a product of 4096×1024 and 1024×1024 in tiles of 6×64, of which each
+pair of panels has 1366, takes 66 ms, and 113 if all of them ask.
 
 Rows that are copied into a panel lie apart, a few lines in each place, so that prefetchers see none of them coming.
 Asked for a few steps ahead, they are there in time: a product 64×2048×2048 takes 7.0 ms instead of 8.2.
@@ -38,9 +38,6 @@ LINE = 16
 """Floats in a cache line: what one request brings."""
 SOON = 8
 """Steps from asking for a row of a panel to reading it: some 100 cycles, where the second level takes 15."""
-SLOWEST = 4
-"""Floats of the next panel that a step asks for at least. RMSNorm and SwiGLU, whose two panels take half of the second
-level, take the same with 1, 4, 8 and 16, and 1.2 times as long if all reductions share panels out among them."""
 STREAMED = 1024
 """Floats from where a row of an argument is asked for to where it is read. With decode attention, whose rows have 256
 bytes, 1 KiB takes 13.1 ms, 2 takes 12.6, 4 takes 12.4, 8 takes 13.0, and 16 takes 13.5; 15.8 without."""
@@ -198,13 +195,6 @@ def _soon(place: Load, step: str, inside: set[str], steps: int) -> Load:
     return Load(place.buffer, tuple(map(index, place.indices)))
 
 
-def _each(ahead: Ahead) -> str:
-    """The floats of a panel that a step asks for: one line at most."""
-    most = min(LINE, ahead.width)
-    readers = " * ".join(trips_text(loop) for loop in ahead.again)
-    return f"least({most}, {SLOWEST} * ceil_div({-(-ahead.width // SLOWEST)}, {readers}))" if readers else str(most)
-
-
 def _panel(ahead: Ahead, layout: Layout) -> tuple[str, str]:
     """The float at which the panel begins, and that at which the last one ends."""
     dims = layout.buffers[ahead.place.buffer].dims
@@ -214,14 +204,14 @@ def _panel(ahead: Ahead, layout: Layout) -> tuple[str, str]:
     return _product(flat_index(indices[:count], dims[:count]), *sizes[count:]), _product(*sizes)
 
 
-def _turn(ahead: Ahead, each: str) -> str:
+def _turn(ahead: Ahead, share: int) -> str:
     """How many reductions have asked before; negative as long as enough follow, nothing if the panel is one's alone."""
     turn = ""
     for loop in ahead.inside:
         here = f"{loop.variable} / {loop.step}" if loop.step > 1 else loop.variable
         turn = f"{_product(turn, trips_text(loop))} + {here}" if turn else here
     others = (trips_text(loop) for loop in ahead.inside if loop not in ahead.again)
-    asking = f"ceil_div({_product(*others, str(ahead.width))}, {each})"
+    asking = _product(*others, str(-(-ahead.width // share)))
     return turn and f"{turn} - ({_product(*map(trips_text, ahead.inside))} - {asking})"
 
 
@@ -252,13 +242,12 @@ def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> tuple[list[st
     inside: list[str] = []
     for ahead in panels_ahead(reduction, layout):
         name, (panel, end) = ahead.place.buffer, _panel(ahead, layout)
-        turn = _turn(ahead, f"{name}_each")
-        asked = _product(f"{name}_turn", steps, f"{name}_each")
+        share = min(LINE, ahead.width)
+        asked = _product(f"{name}_turn", steps, str(share))
         before += [
             f"const int64_t {name}_panel = {panel};",
-            f"const int64_t {name}_each = {_each(ahead)};",
-            f"const int64_t {name}_turn = {turn or '0'};",
-            f"const int64_t {name}_share = {name}_panel < {end} && {name}_turn >= 0 ? {name}_each : 0;",
+            f"const int64_t {name}_turn = {_turn(ahead, share) or '0'};",
+            f"const int64_t {name}_share = {name}_panel < {end} && {name}_turn >= 0 ? {share} : 0;",
             f"const int64_t {name}_next = {name}_share ? {name}_panel + {asked} : 0;",
         ]
         inside.append(f"fetch_ahead({name}, {name}_next + {reduction.source.variable} * {name}_share);")

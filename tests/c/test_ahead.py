@@ -80,10 +80,10 @@ def test_every_panel_but_the_first_is_asked_for(form: str, panel: int, monkeypat
 @needs_compiler
 @pytest.mark.parametrize("rows", [16, 400])
 def test_shares_do_not_overlap(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last four tiles of rows ask for four floats in each step: every quarter of a line once, and nothing else."""
+    """The last tile of rows asks for a line in each step: every line once, and nothing else."""
     count = asked(ROWS, rows, 24, 64, monkeypatch)
-    assert (count[24 * 16 : 24 * 64 : 4] == 1).all()
-    assert count[1:].sum() == 3 * 24 * 16 / 4
+    assert (count[24 * 16 : 24 * 64 : 16] == 1).all()
+    assert count[1:].sum() == 3 * 24
 
 
 @needs_compiler

@@ -162,10 +162,9 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     }
                 }
                 const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
-                const int64_t add0_all_each = least(16, 4 * ceil_div(4, ceil_div(in0_0, 4)));
-                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - ceil_div(16, add0_all_each));
-                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? add0_all_each : 0;
-                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * add0_all_each : 0;
+                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
+                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
+                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
                 for (int64_t k = 0; k < in0_1; k++) {
                     fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
                     fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
@@ -198,10 +197,9 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     }
                 }
                 const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
-                const int64_t add0_all_each = least(16, 4 * ceil_div(4, ceil_div(in0_0, 4)));
-                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - ceil_div(16, add0_all_each));
-                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? add0_all_each : 0;
-                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * add0_all_each : 0;
+                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
+                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
+                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
                 for (int64_t k = 0; k < in0_1; k++) {
                     fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
                     fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
