@@ -58,21 +58,48 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A part of an array, its dimensions in another order perhaps, as an array of its own.
+class Part:
+    """Elements of one array that become elements of another.
 
     Attributes:
-        reads: the name of the array.
-        offset: of the first element, in floats.
+        shape: how many there are along each dimension.
+        offset: of the first one where it is read, in floats.
+        strides: how many floats apart they are read along each dimension.
+        at: where the first one is written, in floats.
+        steps: how many floats apart they are written.
+    """
+
+    shape: Shape
+    offset: int
+    strides: tuple[int, ...]
+    at: int
+    steps: tuple[int, ...]
+
+    @staticmethod
+    def whole(shape: Shape, offset: int, strides: tuple[int, ...]) -> Part:
+        """What makes all of an array."""
+        return Part(shape, offset, strides, 0, row_major(shape))
+
+
+def row_major(shape: Shape) -> tuple[int, ...]:
+    """How many floats apart elements of an array lie along each dimension."""
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Parts of arrays, their dimensions in another order perhaps, as an array of its own.
+
+    Attributes:
+        reads: the name of the array that each part is from.
+        parts: what is read and where it lands; together, all of the copy.
         shape: of the copy.
-        strides: how many floats apart elements lie along each dimension.
         makes: the name of the copy.
     """
 
-    reads: tuple[str]
-    offset: int
+    reads: tuple[str, ...]
+    parts: tuple[Part, ...]
     shape: Shape
-    strides: tuple[int, ...]
     makes: tuple[str]
 
     @property
@@ -161,19 +188,18 @@ _HELPERS = {
     "copy_strided(": """\
 #include <stdint.h>
 
-// An array of ``shape`` from elements that lie ``strides`` floats apart.
-static float *copy_strided(float *to, const float *from, int rank, const int64_t *shape, const int64_t *strides)
+// Elements that lie ``strides`` floats apart to where they lie ``steps`` floats apart.
+static void copy_strided(float *to, const int64_t *steps, const float *from, const int64_t *strides, int rank,
+                         const int64_t *shape)
 {
-    if (rank == 0) {
+    if (rank == 0)
         *to = *from;
-        return to + 1;
-    }
-    for (int64_t n = 0; n < shape[0]; n++)
-        if (rank == 1)
-            *to++ = from[n * strides[0]];
-        else
-            to = copy_strided(to, from + n * strides[0], rank - 1, shape + 1, strides + 1);
-    return to;
+    else if (rank == 1)
+        for (int64_t n = 0; n < shape[0]; n++)
+            to[n * steps[0]] = from[n * strides[0]];
+    else
+        for (int64_t n = 0; n < shape[0]; n++)
+            copy_strided(to + n * steps[0], steps + 1, from + n * strides[0], strides + 1, rank - 1, shape + 1);
 }
 """,
 }
@@ -250,8 +276,11 @@ def _running(model: Model, programs: Mapping[Program, str]) -> list[str]:
         outputs = ", ".join(where[name] for name in step.makes)
         lines += [f"// {', '.join(step.makes)}"]
         if isinstance(step, Copy):
-            described = ", ".join(map(numbers, (step.shape, step.strides)))
-            lines += [f"copy_strided({outputs}, {inputs} + {step.offset}, {len(step.shape)}, {described});"]
+            lines += [
+                f"copy_strided({outputs} + {part.at}, {numbers(part.steps)}, {where[name]} + {part.offset}, "
+                f"{numbers(part.strides)}, {len(part.shape)}, {numbers(part.shape)});"
+                for name, part in zip(step.reads, step.parts, strict=True)
+            ]
             continue
         lines += [
             f"{programs[step.program]}_run((const float *const[]){{{inputs}}}, (float *const[]){{{outputs}}},",

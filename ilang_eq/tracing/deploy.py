@@ -1,7 +1,8 @@
 """A traced model as programs that feed each other, at the shapes of its example. Loads torch.
 
-Calls that PyTorch runs are replayed on tensors without data: what they return is either a part of a value's memory,
-which a kernel that reads it gets as a copy unless it is all of it in order, or cannot be exported.
+Calls that PyTorch runs are replayed on tensors without data: what they return is a part of a value's memory, which a
+kernel that reads it gets as a copy unless it is all of it in order; or values beside each other, which are copied; or
+cannot be exported.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from torch.utils import _pytree as pytree
 
 from ilang_eq.c.arrays import Floats
 from ilang_eq.errors import TraceError
-from ilang_eq.export.model import Copy, Model, Shape, Step
+from ilang_eq.export.model import Copy, Model, Part, Shape, Step, row_major
 from ilang_eq.tracing.kernels import problem
-from ilang_eq.tracing.nodes import Ref, Type
+from ilang_eq.tracing.nodes import Node, Ref, Type
 from ilang_eq.tracing.run import Runner
 from ilang_eq.tracing.run import Step as Call
 from ilang_eq.tracing.steps import RegionCall, Values, as_input
@@ -29,6 +30,9 @@ COPIES = (
     "aten.clone.default",
 )
 """Calls that may return their argument's elements, in order, in memory of their own."""
+
+JOINS = ("aten.cat.default", "aten.stack.default")
+"""Calls that return their arguments' elements beside each other."""
 
 
 def model_of(runner: Runner, parameters: Mapping[str, torch.Tensor] | None = None) -> Model:
@@ -56,7 +60,7 @@ class _Deployment:
     def __init__(self, runner: Runner, parameters: Mapping[str, torch.Tensor]) -> None:
         self.runner = runner
         self.types = runner.program.types()
-        self.ops = {node.name: node.op for node in runner.program.nodes}
+        self.nodes = {node.name: node for node in runner.program.nodes}
         self.known: Values = {**runner.tensors, **parameters, **runner.folded(parameters)}
         self.fixed = set(self.known)
         self.views: Values = {}
@@ -70,7 +74,7 @@ class _Deployment:
         inputs = {argument.name: self._shape(argument.name, argument.type) for argument in self.runner.inputs}
         for name, shape in inputs.items():
             self._own(name, shape)
-        left = [f"{call.name} ({self.ops[call.name]})" for call in self.runner.steps if not self._replayed(call)]
+        left = [f"{call.name} ({self.nodes[call.name].op})" for call in self.runner.steps if not self._replayed(call)]
         if left:
             raise TraceError(
                 f"{', '.join(left)} stay with PyTorch, so that the model cannot be exported",
@@ -91,6 +95,9 @@ class _Deployment:
         if isinstance(call.run, RegionCall):
             self._own(call.name, self._shape(call.name, call.run.region.type))
             return True
+        if self.nodes[call.name].op in JOINS and self._joins(self.nodes[call.name]):
+            self._own(call.name, self._shape(call.name, self.types[call.name]))
+            return True
         try:
             result = call.run(self.views)
         # what PyTorch raises for a call that needs data, or a view that is not known
@@ -98,7 +105,7 @@ class _Deployment:
             return False
         if all(_storage(leaf) in self.owners for leaf in pytree.tree_leaves(result)):
             self.views[call.name] = result
-        elif self.ops[call.name] in COPIES:
+        elif self.nodes[call.name].op in COPIES:
             self.copies[call.name] = call.reads[0]
             self._own(call.name, tuple(result.shape))
         else:
@@ -122,6 +129,8 @@ class _Deployment:
             self.steps.append(Step(best.kernel.serving(shapes).program, reads, shapes, (region.name,), str(best)))
         elif call.name in self.copies:
             self._copy(self.copies[call.name], call.name)
+        elif self.nodes[call.name].op in JOINS:
+            self._join(self.nodes[call.name])
 
     def _read(self, name: str, shape: Shape) -> str:
         """The value that holds all of ``name``, in order; one is made if there is none."""
@@ -138,15 +147,50 @@ class _Deployment:
         return name
 
     def _copy(self, source: str, name: str) -> None:
-        view = self.views[source]
-        owner = self.owners[_storage(view)]
-        self.steps.append(Copy((owner,), view.storage_offset(), tuple(view.shape), view.stride(), (name,)))
+        owner, offset, shape, strides = self._place(source)
+        self.steps.append(Copy((owner,), (Part.whole(shape, offset, strides),), shape, (name,)))
+
+    def _join(self, node: Node) -> None:
+        joined, dim = node.value(0, "tensors"), node.value(1, "dim", 0)
+        assert isinstance(joined, tuple), "as ATen's schema has it"
+        assert isinstance(dim, int), "as ATen's schema has it"
+        made = self._shape(node.name, node.type)
+        along, stacked = dim % len(made), node.op == "aten.stack.default"
+        steps = row_major(made)
+        reads: list[str] = []
+        parts: list[Part] = []
+        at = 0
+        for name in (value.name for value in joined if isinstance(value, Ref)):
+            owner, offset, shape, strides = self._place(name)
+            kept = (*steps[:along], *steps[along + 1 :]) if stacked else steps
+            reads.append(owner)
+            parts.append(Part(shape, offset, strides, at * steps[along], kept))
+            at += 1 if stacked else shape[along]
+        self.steps.append(Copy(tuple(reads), tuple(parts), made, (node.name,)))
+
+    def _place(self, name: str) -> tuple[str, int, Shape, tuple[int, ...]]:
+        """The value whose memory ``name`` is in; the offset of its first element, its shape and strides."""
+        if name in self.known:
+            shape = self._shape(name, self.types[name])
+            return self._read(name, shape), 0, shape, row_major(shape)
+        view = self.views[name]
+        return self.owners[_storage(view)], view.storage_offset(), tuple(view.shape), view.stride()
 
     def _output(self, value: object) -> tuple[str, Shape]:
         if not isinstance(value, Ref):
             raise TraceError(f"the model returns {value!r}, so that it cannot be exported", expected="tensors")
         shape = self._shape(value.name, self.types[value.name])
         return self._read(value.name, shape), shape
+
+    def _joins(self, node: Node) -> bool:
+        """Whether all that ``node`` puts side by side is known, and float32 of one rank, which ``cat`` does not ask."""
+        rank = len(node.type.shape) - (node.op == "aten.stack.default")
+        return all(
+            (name in self.fixed or name in self.views)
+            and self.types[name].dtype == "float32"
+            and len(self.types[name].shape) == rank
+            for name in node.reads
+        )
 
     def _shape(self, name: str, of: Type) -> Shape:
         if of.dtype != "float32":

@@ -14,7 +14,7 @@ import pytest
 from ilang_eq import Component, I, i
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.export import export_model
-from ilang_eq.export.model import Copy, Model, Step, prepared, workspace_layout
+from ilang_eq.export.model import Copy, Model, Part, Step, prepared, workspace_layout
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.compilers import COMPILERS
@@ -46,14 +46,20 @@ def evaluated(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
     values = dict(model.weights) | dict(zip(model.inputs, inputs, strict=True))
     for each in model.steps:
         if isinstance(each, Copy):
-            flat = np.ascontiguousarray(values[each.reads[0]]).ravel()[each.offset :]
-            part = np.lib.stride_tricks.as_strided(flat, each.shape, [4 * stride for stride in each.strides])
-            values[each.makes[0]] = part.copy()
+            made = values[each.makes[0]] = np.full(each.shape, np.nan, np.float32)
+            for name, part in zip(each.reads, each.parts, strict=True):
+                read = strided(values[name], part.offset, part.shape, part.strides)
+                strided(made, part.at, part.shape, part.steps)[...] = read
             continue
         arrays = [values[name].reshape(shape) for name, shape in zip(each.reads, each.shapes, strict=True)]
         results = CKernel(each.program, 1)(*arrays)
         values |= dict(zip(each.makes, results if isinstance(results, tuple) else (results,), strict=True))
     return [values[name].reshape(shape) for name, shape in model.outputs]
+
+
+def strided(array: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    flat = np.ascontiguousarray(array).reshape(-1)[offset:]
+    return np.lib.stride_tricks.as_strided(flat, shape, [4 * stride for stride in strides])
 
 
 def called(directory: Path, name: str, inputs: list[np.ndarray], threads: int = 1) -> list[np.ndarray]:
@@ -115,14 +121,18 @@ def test_outputs_of_all_kinds(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+def part_of(name: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], makes: str) -> Copy:
+    return Copy((name,), (Part.whole(shape, offset, strides),), shape, (makes,))
+
+
 def test_parts_of_arrays(tmp_path: Path) -> None:
     """The right half, transposed; every second row; one element; the same row three times."""
     steps = (
         step(RELU, "x", [(4, 6)], "y"),
-        Copy(("y",), 3, (3, 4), (1, 6), ("right",)),
-        Copy(("x",), 6, (2, 6), (12, 1), ("odd",)),
-        Copy(("y",), 23, (), (), ("corner",)),
-        Copy(("y",), 0, (3, 6), (0, 1), ("row",)),
+        part_of("y", 3, (3, 4), (1, 6), "right"),
+        part_of("x", 6, (2, 6), (12, 1), "odd"),
+        part_of("y", 23, (), (), "corner"),
+        part_of("y", 0, (3, 6), (0, 1), "row"),
         step(i("ij*ij~ij"), "right odd", [(3, 4), (3, 4)], "z"),
     )
     outputs = (("z", (3, 4)), ("corner", ()), ("row", (3, 6)))
@@ -134,6 +144,29 @@ def test_parts_of_arrays(tmp_path: Path) -> None:
     assert np.abs(evaluated(model, [x])[0]).max() > 0
     assert not (tmp_path / "model.weights").exists()
     run(["cc", *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-c", "model.c"], tmp_path)
+
+
+def test_parts_of_several_arrays(tmp_path: Path) -> None:
+    """Beside each other: the right half of an input, a weight, and a value transposed."""
+    steps = (
+        step(RELU, "x", [(4, 6)], "y"),
+        Copy(
+            ("x", "w", "y"),
+            (
+                Part((4, 3), 3, (6, 1), 0, (8, 1)),
+                Part((4, 1), 0, (1, 1), 3, (8, 1)),
+                Part((4, 4), 1, (1, 6), 4, (8, 1)),
+            ),
+            (4, 8),
+            ("z",),
+        ),
+    )
+    model = Model({"x": (4, 6)}, {"w": made_up((4,), 2)}, steps, (("z", (4, 8)),))
+    x = np.random.default_rng(0).standard_normal((4, 6), dtype=np.float32)
+    export_model(model, tmp_path)
+    want = np.concatenate([x[:, 3:], model.weights["w"][:, None], np.maximum(x, 0)[:, 1:5].T], 1)
+    np.testing.assert_array_equal(evaluated(model, [x])[0], want)
+    np.testing.assert_array_equal(called(tmp_path, "model", [x])[0], want)
 
 
 def test_random_models(tmp_path: Path) -> None:

@@ -80,6 +80,24 @@ def test_parts_and_transposes_of_values(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-5)
 
 
+def joined(x: Any, y: Any) -> Any:
+    half = torch.relu(x)
+    turned = torch.cat((-half[..., 3:], half[..., :3]), dim=-1)
+    stacked = torch.stack((y.mT, turned, x), 1)
+    with_ones = torch.cat([torch.ones(1, 6), half, half], 0)
+    return torch.exp(turned) * y.mT, stacked, torch.stack((x, half), -1).flatten(1) * 2, with_ones + 1
+
+
+def test_values_beside_each_other(tmp_path: Path) -> None:
+    """As rotary embeddings turn halves, and as a class token is put before all others."""
+    x, y = torch.randn(5, 6), torch.randn(6, 5)
+    directory = trace(joined, (x, y), threads=1).export(tmp_path / "out")
+    x, y = torch.randn(5, 6), torch.randn(6, 5)
+    for got, want in zip(call(directory, "model", [x.numpy(), y.numpy()]), joined(x, y), strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-5)
+    run(["cc", *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-c", "model.c"], directory)
+
+
 def test_sums_of_nothing(tmp_path: Path) -> None:
     def sums(x: Any) -> Any:
         return torch.softmax(x, dim=-1).sum(-1) + 1
