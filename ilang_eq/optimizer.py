@@ -38,8 +38,8 @@ NEXT_TO_SAME = 1.02
 """Costs that differ by less say nothing."""
 
 DOUBTFUL = 1.08
-"""Costs that differ by less may be the other way round: models are further off, most of all where caches have to keep
-what is stored."""
+"""Costs that differ by less may be the other way round where caches have to keep what is stored: eight heads of
+attention take 21.0 ms with what costs 1.6 % more than what stores seven times as much, and takes 22.1."""
 
 AS_LITTLE = 4.0
 """Intermediate results that differ by less than this factor count as the same."""
@@ -165,7 +165,7 @@ def improving(request: Request) -> Iterator[Found]:
     models = models_of(request)
     written = [_judged(c, request, models) for c in dict.fromkeys((request.given, request.plain))]
     report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
-    yield Found(_ranked(written), report)
+    yield Found(_ranked(written, models.kept), report)
     limits = Limits()
     if request.budget_s is not None:
         limits = replace(limits, seconds=min(limits.seconds, request.budget_s / 2))
@@ -173,7 +173,7 @@ def improving(request: Request) -> Iterator[Found]:
     space, explored = explore(element.graph, request.rules, limits)
     space = replace(space, constants=frozenset(request.constants))
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
-    found = Found(_ranked(written), report)
+    found = Found(_ranked(written, models.kept), report)
     for k, pieces in _stages(request):
         found = _proposed(request, element, models, space, k, pieces, written, report)
         yield found
@@ -221,7 +221,7 @@ def _proposed(
     components = dict.fromkeys(unwire(g) for p in proposals for g in models.variants(element.whole(p.graph)))
     judged, refused = _judge([c for c in components if c not in known], request, models)
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
-    return Found(_ranked([*written, *judged]), replace(report, seconds=seconds, refused=tuple(refused)))
+    return Found(_ranked([*written, *judged], models.kept), replace(report, seconds=seconds, refused=tuple(refused)))
 
 
 def _judge(
@@ -265,13 +265,15 @@ def _is_copied(value: Scalar) -> bool:
             return False
 
 
-def _ranked(schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
+def _ranked(schedules: Iterable[Schedule], kept: float) -> tuple[Schedule, ...]:
     """Cheapest first; but where that is doubtful, one that stores little: what caches keep, and extents, matter less.
 
+    It is not if more is stored than the ``kept`` bytes: such results come from far away, whatever the cost says.
     And of several of those that cost next to the same, the one with the fewest kernels.
     """
     cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
-    doubtful = [cheapest, *(s for s in others if s.cost.seconds < DOUBTFUL * cheapest.cost.seconds)]
+    most = cheapest.cost.seconds * (DOUBTFUL if cheapest.stored <= kept else NEXT_TO_SAME)
+    doubtful = [cheapest, *(s for s in others if s.cost.seconds < most)]
     least = min(s.stored for s in doubtful)
     best, *lean = (s for s in doubtful if s.stored <= AS_LITTLE * least)
     alike = [best, *(s for s in lean if s.cost.seconds < NEXT_TO_SAME * best.cost.seconds)]

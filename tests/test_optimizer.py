@@ -243,8 +243,9 @@ def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels
         costing(1.07, 1, 1.0),
         costing(2.0, 1, 0.0),
     )
-    assert _ranked([slow, fewer, cheapest]) == (fewer, cheapest, slow)
-    assert _ranked([slow, lean, fewer, cheapest]) == (lean, cheapest, fewer, slow)
+    assert _ranked([slow, fewer, cheapest], 10.0) == (fewer, cheapest, slow)
+    assert _ranked([slow, lean, fewer, cheapest], 10.0) == (lean, cheapest, fewer, slow)
+    assert _ranked([slow, lean, fewer, cheapest], 7.0) == (fewer, cheapest, lean, slow), "no cache of a core has it"
 
 
 def test_what_results_look_like_where_they_are_shown() -> None:

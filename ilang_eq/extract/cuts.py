@@ -81,6 +81,7 @@ def _product_cuts(space: Space, sizes: Sequence[int]) -> set[ClassId]:
         for node in first.values()
         if isinstance(node, Reduce) and node.op == "add" and isinstance(product := first.get(node.operand), Apply)
         for factor in (product.operands if product.op == "mul" else ())
+        if size(factor) < size(node.operand)
     }
     roots = {of for of, _ in space.outputs}
     return {c for c in factors if isinstance(first.get(c), Apply | Reduce) and c not in roots and size(c) <= read}

@@ -88,7 +88,9 @@ class _Part:
     def shown(self, longest: _Part) -> float:
         """The seconds that show beside ``longest``; of what was asked for, fewer the longer it has to come."""
         asked = self.seconds - self.awaited
-        return overlap.SHOWN * (self.awaited + asked * self.seconds / longest.seconds) if self.seconds else 0.0
+        if not self.seconds:
+            return 0.0
+        return overlap.SHOWN * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
 
 _Phase = tuple[_Part, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -21,19 +22,26 @@ class Models:
         threads: how many threads run at once on it.
         judge: the cost of a lowered program at some extents.
         variants: of a proposed schedule, itself first, that are judged too.
+        kept: the bytes of intermediate results of which it is in doubt whether they stay near.
     """
 
     machine: Machine
     threads: int
     judge: Callable[[Program, Extents], Cost]
     variants: Callable[[Graph], Iterable[Graph]] = lambda graph: (graph,)
+    kept: float = math.inf
 
 
 def _on_this_processor(threads: int, precision: Precision) -> Models:
     """There is one precision."""
     del precision
     machine = detect()
-    return Models(machine, threads, lambda program, extents: program_cost(program, extents, machine, threads))
+    own = max(level.bytes for level in machine.levels if not level.shared)
+
+    def judge(program: Program, extents: Extents) -> Cost:
+        return program_cost(program, extents, machine, threads)
+
+    return Models(machine, threads, judge, kept=own)
 
 
 def _on_a_gpu(threads: int, precision: Precision) -> Models:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang_eq import I, i
-from ilang_eq.extract.cuts import split
+from ilang_eq.extract.cuts import between_products, split
 from ilang_eq.lang.wiring import wire
 from ilang_eq.rewrites import default
 from ilang_eq.rewrites.explore import explore
@@ -25,3 +25,17 @@ def test_what_fits_is_not_cut() -> None:
     space, _ = explore(wire(ATTENTION), default)
     (whole,) = split(space, [64] * len(space.extents), 14)
     assert whole.space.classes == space.classes
+
+
+def test_what_a_product_reads_again_and_again_is_cut_and_what_a_sum_of_squares_reads_once_is_not() -> None:
+    scaled = (I & (I & I) >> i("ij*ij~ij") >> i("+ij~i")) >> i("ij/i~ij")
+    linear = i("ik*kj~ikj") >> i("+ikj~ij")
+    norm, product = (
+        (space, [64] * len(space.extents))
+        for space, _ in (
+            explore(wire(scaled), default),
+            explore(wire((scaled | I) >> linear), default),
+        )
+    )
+    assert between_products(*norm) == []
+    assert [piece.result is None for piece in between_products(*product)] == [False, True]

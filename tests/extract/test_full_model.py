@@ -203,8 +203,8 @@ def test_what_comes_out_of_panels_shows_less_the_shorter_it_takes() -> None:
     issue = _Part("issue", 10.0, 10.0)
     rows, few, many = (_Part("L2", *times) for times in ((4.0, 4.0), (4.0, 0.0), (10.0, 0.0)))
     assert rows.shown(issue) == pytest.approx(overlap.SHOWN * 4.0)
-    assert few.shown(issue) == pytest.approx(overlap.SHOWN * 4.0 * 0.4)
-    assert many.shown(issue) == pytest.approx(overlap.SHOWN * 10.0)
+    assert few.shown(issue) == pytest.approx(overlap.ASKED * 4.0 * 0.4)
+    assert many.shown(issue) == pytest.approx(overlap.ASKED * 10.0)
 
 
 def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
