@@ -20,6 +20,7 @@ def trace(
     *,
     threads: int | None = None,
     effort: str = "model",
+    dynamic_shapes: Any = None,
 ) -> Traced:
     """Trace a PyTorch module or function, and cut it into regions that are components.
 
@@ -30,6 +31,8 @@ def trace(
             truth values, such as embeddings: they are PyTorch's by design.
         threads: how many threads a kernel may use; all cores if None.
         effort: "model", or "measure" to time the best few schedules of every region, one region after another.
+        dynamic_shapes: which extents may be others in later calls, as ``torch.export`` takes it; of a function, a tuple
+            with an entry for each input: ``({1: torch.export.Dim("length")},)``.
 
     Returns:
         A function like ``module``, with ``regions``, ``coverage`` and ``to_json()``.
@@ -45,7 +48,7 @@ def trace(
 
     named = isinstance(example_inputs, Mapping)
     args, kwargs = ((), example_inputs) if named else (tuple(example_inputs), {})
-    traced = Traced(capture(module, args, kwargs), Kernels(threads, effort))
+    traced = Traced(capture(module, args, kwargs, dynamic_shapes), Kernels(threads, effort))
     if strict and traced.coverage.refused:
         raise TraceError(f"strict, and these calls stay with PyTorch:\n{traced.coverage}")
     return traced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,18 +117,27 @@ class _Function(torch.nn.Module):
         return self.function(*args, **kwargs)
 
 
-def capture(module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
-    """Export ``module`` for inputs like these, in ATen calls. Raises TraceError where PyTorch cannot export it."""
+def capture(
+    module: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any = None
+) -> Captured:
+    """Export ``module`` for inputs like these, in ATen calls. Raises TraceError where PyTorch cannot export it.
+
+    ``dynamic_shapes`` are as ``torch.export`` takes them.
+    """
     table = torch.export.default_decompositions()
     for op in filter(_kept, list(table)):
         del table[op]
     table[torch.ops.aten.var_mean.correction] = _var_mean
     wrapped = module if isinstance(module, torch.nn.Module) else _Function(module)
+    if wrapped is not module and isinstance(dynamic_shapes, Sequence):
+        dynamic_shapes = {"args": tuple(dynamic_shapes)}
     args, kwargs = _distinct((args, dict(kwargs)), [*wrapped.parameters(), *wrapped.buffers()])
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(wrapped, args, kwargs, strict=False).run_decompositions(table)
+            exported = torch.export.export(
+                wrapped, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+            ).run_decompositions(table)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise TraceError(f"torch.export cannot trace {_named(module)}: {reason}") from error

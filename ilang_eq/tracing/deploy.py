@@ -18,7 +18,7 @@ from ilang_eq.errors import TraceError
 from ilang_eq.export.model import Copy, Model, Part, Shape, Step, row_major
 from ilang_eq.tracing.kernels import problem
 from ilang_eq.tracing.nodes import Node, Ref, Type
-from ilang_eq.tracing.run import Runner
+from ilang_eq.tracing.run import Runner, is_random
 from ilang_eq.tracing.run import Step as Call
 from ilang_eq.tracing.steps import RegionCall, Values, as_input
 
@@ -52,9 +52,9 @@ def model_of(runner: Runner, parameters: Mapping[str, torch.Tensor] | None = Non
 class _Deployment:
     """A model while its steps are gathered.
 
-    Values that depend on no input are ``fixed``, and ``known`` once they are computed; all others are in ``views``,
-    without data. ``owners`` has the value that each of their storages was made for, ``copies`` the source of each value
-    that PyTorch would copy.
+    Values that depend on no input but its shape are ``fixed``, and ``known`` once they are computed; all others are in
+    ``views``, without data. ``owners`` has the value that each of their storages was made for, ``copies`` the source of
+    each value that PyTorch would copy.
     """
 
     def __init__(self, runner: Runner, parameters: Mapping[str, torch.Tensor]) -> None:
@@ -89,8 +89,13 @@ class _Deployment:
 
     def _replayed(self, call: Call) -> bool:
         """Follow what ``call`` returns, without data; False if that takes computing."""
+        # attention may drop out at random, but no region does
+        if not isinstance(call.run, RegionCall) and is_random(self.nodes[call.name].op):
+            return False
         if self.fixed >= set(call.reads):
             self.fixed.add(call.name)
+            if self.known.keys() >= set(call.reads) and not isinstance(call.run, RegionCall):
+                self.known[call.name] = call.run(self.known)
             return True
         if isinstance(call.run, RegionCall):
             self._own(call.name, self._shape(call.name, call.run.region.type))
@@ -99,11 +104,16 @@ class _Deployment:
             self._own(call.name, self._shape(call.name, self.types[call.name]))
             return True
         try:
-            result = call.run(self.views)
+            result = call.run({**self.known, **self.views})
         # what PyTorch raises for a call that needs data, or a view that is not known
         except (KeyError, RuntimeError, NotImplementedError, TypeError):
             return False
-        if all(_storage(leaf) in self.owners for leaf in pytree.tree_leaves(result)):
+        leaves = pytree.tree_leaves(result)
+        if not any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in leaves):
+            # sizes, and what is made of them alone
+            self.fixed.add(call.name)
+            self.known[call.name] = result
+        elif all(_storage(leaf) in self.owners for leaf in leaves):
             self.views[call.name] = result
         elif self.nodes[call.name].op in COPIES:
             self.copies[call.name] = call.reads[0]
@@ -120,7 +130,8 @@ class _Deployment:
     def _take(self, call: Call) -> None:
         """Add what ``call`` does to the steps, unless it depends on no input."""
         if call.name in self.fixed:
-            self.known[call.name] = call.run(self.known)
+            if call.name not in self.known:
+                self.known[call.name] = call.run(self.known)
         elif isinstance(call.run, RegionCall):
             region, sizes = call.run.region, self.runner.program.sizes
             best = self.runner.kernels.found[problem(region, sizes)]

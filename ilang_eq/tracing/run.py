@@ -129,7 +129,7 @@ def _steps(partition: Partition, held: set[str], kernels: Kernels) -> tuple[list
             steps.append(Step(node.name, node.reads, torch_call(node)))
         else:
             continue
-        if fixed.issuperset(steps[-1].reads) and not _random(node.op):
+        if fixed.issuperset(steps[-1].reads) and not is_random(node.op):
             fixed.add(steps[-1].name)
     needed = set(references(found.program.outputs))
     kept: list[Step] = []
@@ -140,7 +140,7 @@ def _steps(partition: Partition, held: set[str], kernels: Kernels) -> tuple[list
     return kept[::-1], frozenset(fixed)
 
 
-def _random(op: str) -> bool:
+def is_random(op: str) -> bool:
     """Whether two calls with the same arguments may differ."""
     return torch.Tag.nondeterministic_seeded in getattr(function_of(op), "tags", ())
 

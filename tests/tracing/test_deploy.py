@@ -98,6 +98,32 @@ def test_values_beside_each_other(tmp_path: Path) -> None:
     run(["cc", *STRICT, "-O1", "-march=native", "-fopenmp-simd", "-c", "model.c"], directory)
 
 
+class Rows(torch.nn.Module):
+    """As many rows of a table as there are words, and a mask made of their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(9, 6))
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.table[: x.shape[0]]
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+def test_sizes_that_vary_are_those_of_the_example(tmp_path: Path) -> None:
+    model = Rows()
+    shapes = {"x": {0: torch.export.Dim("words", min=2, max=9)}}
+    directory = trace(model, (torch.randn(7, 6),), threads=1, dynamic_shapes=shapes).export(tmp_path / "out")
+    x = torch.randn(7, 6)
+    (got,) = call(directory, "model", [x.numpy()])
+    np.testing.assert_allclose(got, model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_random_numbers_are_not_exported(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"aten.rand.*stay with PyTorch"):
+        trace(lambda x: torch.exp(x) + torch.rand(4), (torch.randn(4),)).export(tmp_path / "out")
+
+
 def test_sums_of_nothing(tmp_path: Path) -> None:
     def sums(x: Any) -> Any:
         return torch.softmax(x, dim=-1).sum(-1) + 1

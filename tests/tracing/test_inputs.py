@@ -92,3 +92,20 @@ def test_values_are_in_the_json() -> None:
     assert [argument.value for argument in from_json(to_json(program)).arguments] == [None, 2.5, None]
     with pytest.raises(TraceError, match=r"arguments\[1\].value is \[1\]"):
         from_json(to_json(program).replace('"value": 2.5', '"value": [1]'))
+
+
+def test_extents_that_vary() -> None:
+    def scores(x: Any, y: Any) -> Any:
+        return torch.softmax(x @ y.mT, -1)
+
+    length = torch.export.Dim("length")
+    example = torch.randn(2, 7, 4), torch.randn(2, 7, 4)
+    captured = capture(scores, example, {}, ({1: length}, {1: length}))
+    traced = Traced(captured, Interpreting())
+    for n in (7, 3, 30):
+        x, y = torch.randn(2, n, 4), torch.randn(2, n, 4)
+        torch.testing.assert_close(traced(x, y), scores(x, y))
+    with pytest.raises(ArrayError, match="an extent"):
+        traced(torch.randn(2, 7, 4), torch.randn(2, 8, 4))
+    with pytest.raises(ArrayError, match=r"float32 of \(2, '\w+', 4\)"):
+        traced(torch.randn(3, 7, 4), torch.randn(3, 7, 4))
