@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import json
 import shutil
 import threading
@@ -21,7 +22,7 @@ from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests import test_empty_axes as empty_axes
-from tests.compilers import COMPILERS
+from tests.compilers import CLANG_OF_ZIG, COMPILERS
 from tests.export.libraries import STRICT, Built, load, made_up, run
 from tests.golden import Golden
 from tests.random_programs import random_case
@@ -63,6 +64,14 @@ def test_strict_builds_and_main(name: str, compiler: tuple[str, ...], tmp_path: 
     for got, want in zip(printed, results, strict=False):
         assert got == pytest.approx(np.sum(want), rel=1e-3, abs=1e-3)
     assert len(printed) == len(manifest["outputs"])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs ziglang")
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "riscv64-linux-gnu", "x86_64-windows-gnu"])
+def test_strict_builds_for_other_machines(target: str, tmp_path: Path) -> None:
+    export(ATTENTION, tmp_path, name="attention")
+    command = [*CLANG_OF_ZIG, "-target", target, *STRICT, "-O1", "-fopenmp-simd", "main.c", "attention.c", "-lm"]
+    run([*command, "-o", "main"], tmp_path)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
