@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:256|jkj'")) >> i("ik*kj~kij|i:2:6,j:4:64,k:256|j1kii'j'k'i''j''") >> i("+kij~ij|i:2:6,j:4:64,k:256|jkii'j'k'i''j''0")
+(I | i("+kj~kj|j:128|jkj'")) >> i("ik*kj~kij|i:6,j:2:64,k:256|j1kij'k'i'j''") >> i("+kij~ij|i:6,j:2:64,k:256|jkij'k'i'j''0")
