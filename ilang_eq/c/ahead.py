@@ -47,7 +47,7 @@ COPIED = 4
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A panel that reductions read, and the next one of which each asks for a share.
+    """A panel that reductions read, and the next one, of which the last of them ask for a share each.
 
     Args:
         place: where the next panel begins.

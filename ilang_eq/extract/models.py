@@ -36,7 +36,7 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     """There is one precision."""
     del precision
     machine = detect()
-    own = max(level.bytes for level in machine.levels if not level.shared)
+    own = max((level.bytes for level in machine.levels if not level.shared), default=0.0)
 
     def judge(program: Program, extents: Extents) -> Cost:
         return program_cost(program, extents, machine, threads)
