@@ -81,6 +81,7 @@ class CudaKernel:
         self._held: list[Memory] = []
         self._ready = _Ready()
         self._lock = threading.Lock()
+        self._queueing = threading.Lock()
 
     @cached_property
     def _for_empty(self) -> CudaKernel:
@@ -243,13 +244,12 @@ class CudaKernel:
         for position in self._written:
             slots[n] = outputs[position].pointer
             n += 1
-        driver = device.cupy().cuda.driver
-        launch = driver.launchKernel
-        try:
-            for function, blocks, threads, shared, arguments in ready.launches:
-                launch(function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
-        except driver.CUDADriverError as error:
-            raise DeviceError(f"the driver refuses a launch, or an earlier one has failed: {error}") from None
+        if ready.memory is None:
+            _launch(ready, stream)
+        else:
+            # what another thread queues on this stream uses the same memory: it has to come before all or after all
+            with self._queueing:
+                _launch(ready, stream)
         if len(self._written) < len(outputs):
             self._copy(inputs, outputs, stream)
 
@@ -318,6 +318,17 @@ class CudaKernel:
             source = inputs[self.program.inputs.index(name)] if name in self.program.inputs else outputs[first]
             size = _FLOAT * prod(source.shape)
             runtime.memcpyAsync(outputs[position].pointer, source.pointer, size, runtime.memcpyDeviceToDevice, stream)
+
+
+def _launch(ready: Packed, stream: int) -> None:
+    """Every launch, in order. Raises DeviceError."""
+    driver = device.cupy().cuda.driver
+    launch = driver.launchKernel
+    try:
+        for function, blocks, threads, shared, arguments in ready.launches:
+            launch(function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
+    except driver.CUDADriverError as error:
+        raise DeviceError(f"the driver refuses a launch, or an earlier one has failed: {error}") from None
 
 
 def results(outputs: Sequence[View]) -> Any:

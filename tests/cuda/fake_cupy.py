@@ -126,6 +126,7 @@ class Fake:
         default_factory=lambda: {"name": b"NVIDIA H200", "totalGlobalMem": 150 * 2**30, "multiProcessorCount": 132}
     )
     switched: list[int] = field(default_factory=list)
+    launching: Callable[[], None] = lambda: None
 
     def module(self) -> Any:
         runtime = SimpleNamespace(
@@ -223,6 +224,7 @@ class Fake:
         addresses = ctypes.cast(at, ctypes.POINTER(ctypes.c_uint64))
         arguments = tuple(ctypes.c_uint64.from_address(addresses[n]).value for n in range(count))
         self._queued(stream, lambda: self._ran(Launched(name, gx, bx, stream, arguments), run))
+        self.launching()
 
     def _queued(self, stream: int, work: Callable[[], None]) -> None:
         if stream in self.capturing:

@@ -115,6 +115,28 @@ def test_every_thread_packs_its_own_arguments(fake: Fake) -> None:
     assert fake.switched == [0, 0], "each thread gets a context"
 
 
+def test_threads_on_one_stream_do_not_mix_their_launches(fake: Fake) -> None:
+    """They share its memory: what one thread hands on, the other must not write over."""
+    kernel = CudaKernel(programs.two_kernels())
+    kernel(floats(9, 40), floats(5))
+    fake.launched.clear()
+    mixed = threading.Event()
+    other = threading.Thread(target=kernel, args=(floats(9, 40), floats(5)))
+
+    def after_a_launch() -> None:
+        if threading.current_thread() is other:
+            mixed.set()
+        elif not other.ident:
+            other.start()
+            # enough for the other's launches, if nothing holds them back
+            mixed.wait(0.2)
+
+    fake.launching = after_a_launch
+    kernel(floats(9, 40), floats(5))
+    other.join()
+    assert [launched.name for launched in fake.launched] == 2 * [entry.name for entry in kernel.module.entries]
+
+
 def test_work_is_queued_on_the_device_of_the_arrays(fake: Fake) -> None:
     fake.devices = 2
     kernel = CudaKernel(program(i("i+i~i")))
