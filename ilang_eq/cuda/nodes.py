@@ -24,6 +24,9 @@ REGISTER_FLOATS = 128
 """The most floats of one buffer that a thread keeps."""
 WARP = 32
 """Threads that run together."""
+RUN, TOGETHER = 4, 8
+"""Floats that a thread moves at once at most, and how many threads do so together: as much as all banks of shared
+memory take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,24 @@ class Copy:
         """How many runs there are for the threads to share."""
         return prod(loop.limit or 1 for loop in self.loops) // self.width
 
+    def rows_together(self, width: int) -> int:
+        """How many rows the threads write together that move runs of ``width``; 1 if it does not matter which.
+
+        Rows lie an odd multiple of 16 bytes apart: neighbours that are shorter than all banks would share some, but
+        not those that are as many rows apart as a row has runs.
+        """
+        runs = (self.loops[-1].limit or 0) // width
+        even = len(self.loops) > 1 and (self.loops[-2].limit or 0) % TOGETHER == 0
+        return TOGETHER // runs if width == RUN and even and 1 < runs < TOGETHER and TOGETHER % runs == 0 else 1
+
     def position(self, run: int) -> dict[str, int]:
         """The position of every loop where run number ``run`` begins."""
         left, found = run * self.width, dict[str, int]()
         for loop in reversed(self.loops):
             left, found[loop.variable] = divmod(left, loop.limit or 1)
+        if (rows := self.rows_together(self.width)) > 1:
+            eights, row = divmod(found[self.loops[-2].variable], TOGETHER)
+            found[self.loops[-2].variable] = eights * TOGETHER + row % rows * (TOGETHER // rows) + row // rows
         return found
 
 

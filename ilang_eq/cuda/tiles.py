@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ilang_eq.cuda.ahead import next_tile
 from ilang_eq.cuda.context import At, Lane, end_of, indented, under
-from ilang_eq.cuda.nodes import Copy, Node, Sweep, part_of
+from ilang_eq.cuda.nodes import TOGETHER, Copy, Node, Sweep, part_of
 from ilang_eq.cuda.runs import conditions, first_of, may_move
 from ilang_eq.cuda.text import Places
 from ilang_eq.cuda.used import Used
@@ -22,6 +22,7 @@ def in_line(copy: Copy, width: int, threads: int, body: Sequence[str], most: int
     """``body`` for every run of ``width`` elements, which go to the threads in turn, unrolled ``most`` times."""
     name, near = copy.target.buffer, copy.loops[-1]
     count = copy.runs * copy.width // width
+    rows = copy.rows_together(width)
     positions: list[str] = []
     left = f"{name}_at"
     for n, loop in enumerate(reversed(copy.loops)):
@@ -29,6 +30,11 @@ def in_line(copy: Copy, width: int, threads: int, body: Sequence[str], most: int
         position = left if n == len(copy.loops) - 1 else f"{left} % {size}"
         if loop is near and width > 1:
             positions.append(f"const int {Lane(near.variable, width, 'int').run_name} = {position} * {width};")
+        elif n == 1 and rows > 1:
+            row = f"{name}_row"
+            among = f"{row} % {rows} * {TOGETHER // rows} + {row} % {TOGETHER} / {rows}"
+            positions.append(f"const int {loop.variable} = {row} / {TOGETHER} * {TOGETHER} + {among};")
+            positions.append(f"const int {row} = {position};")
         else:
             positions.append(f"const int {loop.variable} = {position};")
         left = f"{left} / {size}"

@@ -10,7 +10,7 @@ in flight (Little's law).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, inf, log2, prod
 
@@ -185,6 +185,9 @@ class _Counter:
 
     def _copy(self, copy: Copy, times: float) -> None:
         """A tile: runs in turn, each read and written at once where both sides allow it."""
+        if copy.ahead and not all(stride(place, copy.loops[-1].variable) == "unit" for place in places_of(copy)):
+            # what is turned on its way goes element by element
+            copy = replace(copy, width=1)
         trips = times * ceil(copy.runs / self.launch.block.threads)
         self.work.slots += trips * COPY_SLOTS
         for place in places_of(copy):
@@ -221,10 +224,14 @@ class _Counter:
         if home.where != "shared":
             self.work.fetches += requests
             self.work.fetched += requests * width
-        words = {address + n for address in addresses for n in range(width)}
-        found = _conflicts(words) if home.where == "shared" else len({word // SECTOR for word in words}) / 4
-        # what lanes share is found once, and still brought to the registers of each
-        self.work.cycles += requests * max(width, found)
+        if home.where == "shared":
+            # as many lanes at once as their words fill all banks: what others share is brought to each all the same
+            together = WARP // width
+            phases = (addresses[first : first + together] for first in range(0, WARP, together))
+            self.work.cycles += requests * sum(_conflicts(_words(phase, width)) for phase in phases)
+        else:
+            sectors = {word // SECTOR for word in _words(addresses, width)}
+            self.work.cycles += requests * max(width, len(sectors) / 4)
 
     def _address(self, place: Load, home: Home, positions: Mapping[str, int], lane: int) -> int:
         """The word that a lane of the first warp touches in the first trips."""
@@ -342,8 +349,13 @@ def _trips(loop: For, extents: Extents) -> int:
     return ceil((length if loop.limit is None else min(loop.limit, length)) / loop.step)
 
 
+def _words(addresses: Iterable[int], width: int) -> set[int]:
+    """The words from each address on."""
+    return {address + n for address in addresses for n in range(width)}
+
+
 def _conflicts(addresses: Iterable[int]) -> int:
-    """How often shared memory is asked for one request of a warp: words of one bank come one after another."""
+    """How often shared memory is asked for one request: words of one bank come one after another."""
     words: dict[int, set[int]] = {}
     for address in addresses:
         words.setdefault(address % BANKS, set()).add(address)

@@ -17,6 +17,7 @@ from ilang_eq.cuda.math import NAMES
 from ilang_eq.cuda.nodes import Barrier, Combine, Copy, Node, Sweep
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH, Step, layout, steps, workspaces
 from ilang_eq.cuda.storage import MOST_SHARED_BYTES, blocks_of, shared_bytes
+from ilang_eq.cuda.tiles import in_line
 from ilang_eq.lower.ir import Apply, Constant, Load, Precision
 from ilang_eq.lower.scalar import spell
 from tests.c import programs
@@ -55,7 +56,30 @@ def test_copies_take_neighbours_in_one_line() -> None:
     rows, columns = (node for node in walk(launch.body) if isinstance(node, Copy))
     assert (rows.loops[-1].variable, rows.width, rows.runs) == ("k1", 4, 256)
     assert (columns.loops[-1].variable, columns.width, columns.runs) == ("j1", 4, 256)
-    assert rows.position(5) == {"i1": 1, "k1": 4}
+    assert columns.position(5) == {"k1": 0, "j1": 20}
+    assert rows.position(5) == {"i1": 4, "k1": 4}, "row 1 shares banks with row 0"
+
+
+@given(st.sampled_from([4, 8, 16, 24, 32, 64]), st.sampled_from([8, 16, 20, 64]), st.sampled_from([1, 4]))
+def test_rows_that_are_written_together_have_banks_of_their_own(depth: int, length: int, width: int) -> None:
+    """As the text has it and as the cost model has it: every element once, eight threads in as many runs of banks."""
+    ((launch, _),) = bound(program(matmul(64, 16)))
+    copy = next(node for node in walk(launch.body) if isinstance(node, Copy))
+    rows, near = (replace(loop, limit=n) for loop, n in zip(copy.loops, (length, depth), strict=True))
+    copy = replace(copy, loops=(rows, near), width=width)
+    text = re.findall(r"const int (\w+) = (.*);", "\n".join(in_line(copy, width, 32, [])))
+    taken: list[tuple[int, int]] = []
+    for run in range(copy.runs):
+        known = {"add0_at": run}
+        for name, value in text[1:]:
+            known[name.removesuffix("_run")] = eval(value.replace("/", "//"), {}, dict(known))
+        assert {name: known[name] for name in ("i1", "k1")} == copy.position(run)
+        taken.append((known["i1"], known["k1"]))
+    assert sorted(taken) == [(i, k) for i in range(length) for k in range(0, depth, width)]
+    if width == 4 and length % 8 == 0 and depth in (8, 16, 32, 64):
+        for first in range(0, copy.runs, 8):
+            words = {(i * (depth + 4) + k) // 4 % 8 for i, k in taken[first : first + 8]}
+            assert len(words) == 8
 
 
 def widths(component: Component) -> dict[str, int]:

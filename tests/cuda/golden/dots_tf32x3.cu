@@ -137,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 64) {
-                            const int i1 = add0_at / 2;
+                            const int add0_row = add0_at / 2;
+                            const int i1 = add0_row / 8 * 8 + add0_row % 4 * 2 + add0_row % 8 / 4;
                             const int k1_run = add0_at % 2 * 4;
                             begin_4(&add0[k_begun][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
@@ -145,7 +146,8 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                     {
                         const int add1_at = threadIdx.x;
                         if (add1_at < 32) {
-                            const int j1 = add1_at / 2;
+                            const int add1_row = add1_at / 2;
+                            const int j1 = add1_row / 8 * 8 + add1_row % 4 * 2 + add1_row % 8 / 4;
                             const int k1_run = add1_at % 2 * 4;
                             begin_4(&add1[k_begun][j1][k1_run], in1 + (j + j1) * in0_1 + k_next + k1_run);
                         }
@@ -176,7 +178,8 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 64) {
-                            const int i1 = add0_at / 2;
+                            const int add0_row = add0_at / 2;
+                            const int i1 = add0_row / 8 * 8 + add0_row % 4 * 2 + add0_row % 8 / 4;
                             const int k1_run = add0_at % 2 * 4;
                             begin_4(&add0[(k_stage + 3) % 4][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
@@ -184,7 +187,8 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                     {
                         const int add1_at = threadIdx.x;
                         if (add1_at < 32) {
-                            const int j1 = add1_at / 2;
+                            const int add1_row = add1_at / 2;
+                            const int j1 = add1_row / 8 * 8 + add1_row % 4 * 2 + add1_row % 8 / 4;
                             const int k1_run = add1_at % 2 * 4;
                             begin_4(&add1[(k_stage + 3) % 4][j1][k1_run], in1 + (j + j1) * in0_1 + k_next + k1_run);
                         }

@@ -69,7 +69,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 32) {
-                            const int i1 = add0_at / 2;
+                            const int add0_row = add0_at / 2;
+                            const int i1 = add0_row / 8 * 8 + add0_row % 4 * 2 + add0_row % 8 / 4;
                             const int k1_run = add0_at % 2 * 4;
                             begin_4(&add0[k_begun][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
@@ -111,7 +112,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add3(
                     {
                         const int add0_at = threadIdx.x;
                         if (add0_at < 32) {
-                            const int i1 = add0_at / 2;
+                            const int add0_row = add0_at / 2;
+                            const int i1 = add0_row / 8 * 8 + add0_row % 4 * 2 + add0_row % 8 / 4;
                             const int k1_run = add0_at % 2 * 4;
                             begin_4(&add0[(k_stage + 3) % 4][i1][k1_run], in0 + (i + i1) * in0_1 + k_next + k1_run);
                         }
