@@ -106,7 +106,8 @@ class Statements:
         sources = {homes[load.buffer].where for load in loads(leaf.value)}
         mine = mentions(leaf.target, test.variable) or test.variable in at.declared.get(leaf.target.buffer, ())
         private = mine and homes[leaf.target.buffer].where == "registers"
-        if private and not sources & {"memory", "scratch"} and (test.room is None or "shared" not in sources):
+        anywhere = not sources & {"memory", "scratch"} and all(homes[load.buffer].whole for load in loads(leaf.value))
+        if private and anywhere and (test.room is None or "shared" not in sources):
             return "nothing"
         tile = mine and homes[leaf.target.buffer].where == "shared"
         return "choice" if isinstance(leaf, Assign) and (tile or (private and test.room is None)) else "guard"

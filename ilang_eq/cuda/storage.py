@@ -6,7 +6,7 @@ device memory otherwise, a piece for each block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal as Choice
@@ -15,7 +15,7 @@ from ilang_eq.cuda.accesses import Access, Anyone, Owner, Scope, Slot, leaves, t
 from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.nodes import DIMS, REGISTER_FLOATS, Block, Combine, Contract, Copy, Dim, Launch, Sweep
 from ilang_eq.cuda.walks import contracts_of, leaves_of
-from ilang_eq.lower.ir import Buffer, Load, Program
+from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Load, Program
 from ilang_eq.lower.walk import stride
 
 BASE_REGISTERS, BASE_ARRAYS, ARRAY_REGISTERS, TILE_REGISTERS = 64, 3, 8, 30
@@ -52,6 +52,7 @@ class Home:
             so that neither rows nor columns lie in few banks: by four elements where rows are read four at a time,
             as ``apart`` says where tensor cores read them, else by one.
         stages: places of a tile that is copied ahead (``ahead.py``).
+        whole: whether all of a tile is written, zeros beyond an extent's end: else nobody may read there.
     """
 
     buffer: Buffer
@@ -60,6 +61,7 @@ class Home:
     owned: tuple[Dim | None, ...] = ()
     dims: tuple[int, ...] = ()
     stages: int = 1
+    whole: bool = True
 
     @property
     def aligned(self) -> int:
@@ -88,12 +90,14 @@ def apart(contract: Contract, place: Load) -> int:
 
 
 def taken_by_cores(launch: Launch, homes: Mapping[str, Home]) -> bool:
-    """Whether all sums of contracts are in registers, and all factors there or in shared memory, as cores need them."""
+    """Whether all sums of contracts are in registers, and all factors there or, whole, in shared memory."""
     for contract in contracts_of(launch.body):
         target, left, right = (homes[place.buffer] for place in (contract.target, contract.left, contract.right))
         if target.where != "registers" or right.where != "shared" or left.slots or right.slots:
             return False
         if left.where != "shared" and not (left.where == "registers" and contract.handed):
+            return False
+        if not (left.whole and right.whole):
             return False
     return True
 
@@ -153,6 +157,7 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
     runs: dict[str, int] = {}
     rows: dict[str, int] = {}
     shares: dict[str, Dim] = {}
+    ragged: set[str] = set()
     for leaf, scope in leaves(launch.body, Scope()):
         if isinstance(leaf, Combine):
             shares[leaf.share.buffer] = leaf.dim
@@ -162,6 +167,8 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             entry = found.setdefault(place.buffer, ([], scope.slots(place.buffer)))
             if not written:
                 runs[place.buffer] = min(runs.get(place.buffer, WIDEST), _run(place, scope.path))
+            elif not isinstance(leaf, Accumulate | Combine | Contract) and not _fills(leaf, scope.path, place, buffers):
+                ragged.add(place.buffer)
             entry[0].append(Access(place, written, scope.who(leaf, place, launch.block, first=False)))
     left = MOST_SHARED_BYTES - exchange_bytes(launch)
     result: dict[str, Home] = {}
@@ -176,13 +183,23 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
             continue
         assert name not in shares, "the shares of a reduction are each thread's own"
         dims = _padded(buffer, runs.get(name, 1), rows.get(name))
-        shared = None if dims is None else Home(buffer, "shared", slots, dims=dims)
+        shared = None if dims is None else Home(buffer, "shared", slots, dims=dims, whole=name not in ragged)
         if shared is not None and shared.bytes(launch.block) <= left:
             left -= shared.bytes(launch.block)
             result[name] = shared
         else:
             result[name] = Home(buffer, "scratch", slots)
     return result
+
+
+def _fills(leaf: Assign | Copy, path: Sequence[Sweep], place: Load, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether ``leaf`` sets all elements of a tile: threads that share out a loop go beyond an extent's end."""
+    loops = leaf.loops if isinstance(leaf, Copy) else [sweep.source for sweep in path if sweep.dim is not None]
+    limits = {loop.variable: loop.limit for loop in loops}
+    return all(
+        size == 1 or (len(index.variables) == 1 and limits.get(index.variables[0]) == size)
+        for index, size in zip(place.indices, buffers[place.buffer].dims, strict=True)
+    )
 
 
 def _run(place: Load, path: tuple[Sweep, ...]) -> int:

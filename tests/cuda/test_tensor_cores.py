@@ -201,6 +201,27 @@ def test_weights_stay_in_registers() -> None:
     assert len(contracts_of(launch.body)) == 2
 
 
+PIECES = {
+    "of depths": ("+ik~ik|i:32,k:2:8|ikk'i'k''", "+jk~jk|j:32,k:2:8|jkk'j'k''"),
+    "of rows": ("+ik~ik|i:4:8,k:16|iki'i''k'", "+jk~jk|j:4:8,k:16|jkj'j''k'"),
+}
+"""Copies in tiles of tiles: what lies beyond an extent's end is not written."""
+
+
+@runs
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_tiles_that_are_written_in_pieces(name: str, precision: Precision) -> None:
+    """Cores would take what an earlier tile has left there for depths of this one."""
+    copies = i(PIECES[name][0]) | i(PIECES[name][1])
+    product = i("ik*jk~ijk|i:32,j:32,k:16|ijk01i'j'k'") >> i("+ijk~ij|i:32,j:32,k:16|ijki'j'k'0")
+    component = copies >> product
+    granted = made(component, precision)
+    assert not contracts_of(only(granted)[0].body)
+    arrays = [np.random.default_rng(0).standard_normal(shape, dtype=np.float32) for shape in ((37, 21), (45, 21))]
+    assert error(Emulated([granted]).run(0, arrays), component, arrays) < 1e-6
+
+
 LEFT_OUT = {
     "nobody granted it": (matmul(64, 16), "float32"),
     "neither rows nor columns in sixteens": (dots(24, 24, 8), "tf32"),
