@@ -259,7 +259,7 @@ def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
 
 def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> list[tuple[str, float]]:
     """The seconds of every part of a launch; the longest decides."""
-    tasks = prod(_trips(loop, extents) for loop in launch.grid)
+    tasks = tasks_of(launch, extents)
     together = resident(launch, homes, gpu)
     if tasks == 0 or together == 0:
         return [("issue", 0.0 if tasks == 0 else inf)]
@@ -303,6 +303,11 @@ def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tupl
         ("shared memory", warps * work.cycles * WARP * _SIZE / gpu.shared_bytes_per_clock),
         ("L2", near / (gpu.l2_gbs / gpu.sms / gpu.clock_ghz)),
     ]
+
+
+def tasks_of(launch: Launch, extents: Extents) -> int:
+    """The tasks of a launch: as many blocks, unless each needs device memory of its own."""
+    return prod(_trips(loop, extents) for loop in launch.grid)
 
 
 def resident(launch: Launch, homes: Mapping[str, Home], gpu: Gpu) -> int:
