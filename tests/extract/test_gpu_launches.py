@@ -1,4 +1,4 @@
-"""The cost model judges the launches that are made: their grid, threads, shared memory and registers, read off the text."""
+"""The cost model judges the launches that are made: grid, threads, shared memory, registers, as the text has them."""
 
 from __future__ import annotations
 
