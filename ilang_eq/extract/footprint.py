@@ -81,6 +81,12 @@ class Traffic:
         """Everything."""
         return self.bytes + self.apart + self.waited + self.contending
 
+    @staticmethod
+    def total(found: Iterable[Traffic]) -> Traffic:
+        """The sum of many."""
+        amounts = [(one.bytes, one.apart, one.waited, one.contending) for one in found]
+        return Traffic(*map(sum, zip(*amounts, strict=True)))
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -152,16 +158,17 @@ class Cache:
     level: Level
     source: Level
 
-    def full(self, span: Span, others: float) -> float:
-        """The share of it that is taken for ``span``, with ``others`` amounts of other buffers.
+    @property
+    def size(self) -> float:
+        """Bytes."""
+        return self.level.bytes
+
+    def amounts(self, span: Span) -> tuple[float, float]:
+        """What ``span`` takes of it from others, and from itself.
 
         Lines that compete for few places drive out their own buffer's, not the others'.
         """
-        return (span.occupies(self.level) + others) / self.level.bytes
-
-    def amount(self, span: Span) -> float:
-        """What ``span`` takes of it at least."""
-        return span.bytes
+        return span.bytes, span.occupies(self.level)
 
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
@@ -176,13 +183,15 @@ class TranslationBuffer:
 
     entries: int
 
-    def full(self, span: Span, others: float) -> float:
-        """As for a cache."""
-        return (span.pages + others) / self.entries
-
-    def amount(self, span: Span) -> float:
+    @property
+    def size(self) -> float:
         """Pages."""
-        return span.pages
+        return self.entries
+
+    def amounts(self, span: Span) -> tuple[float, float]:
+        """As for a cache."""
+        pages = span.pages
+        return pages, pages
 
     def fetch(self, span: Span) -> Traffic:
         """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen.
@@ -196,9 +205,11 @@ class TranslationBuffer:
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
     """The share of each buffer that does not stay in a cache through what touches ``spans``; nothing if all does."""
-    amounts = {buffer: into.amount(span) for buffer, span in spans.items()}
-    total = sum(amounts.values())
-    full = {buffer: into.full(span, total - amounts[buffer]) for buffer, span in spans.items()}
+    amounts = {buffer: into.amounts(span) for buffer, span in spans.items()}
+    if sum(own for _, own in amounts.values()) <= FITS * into.size:
+        return {}
+    total = sum(amount for amount, _ in amounts.values())
+    full = {buffer: (own + (total - amount)) / into.size for buffer, (amount, own) in amounts.items()}
     return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in full.items() if taken > FITS}
 
 
@@ -222,47 +233,60 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
-        return sum((traffic for found in self.phases(into) for traffic in found.values()), Traffic())
+        return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
     def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
         found: list[ByBuffer] = [{} for _ in range(self.count)]
-        once = {buffer: into.fetch(span) for buffer, span in self.whole.items()}
-        lost = self._lost(into)
-        anew: list[ByBuffer] = []
-        if lost:
-            rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
-            anew = [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
-        for buffer, least in once.items():
+        lost = _shares_lost(self.iteration, into)
+        anew = self._anew(into) if lost else []
+        since: dict[tuple[int, int], Mapping[str, float]] = {}
+        for buffer, span in self.whole.items():
             users = self.users[buffer]
-            again = (
-                [(n, anew[n][buffer].times(self.trips)) for n in users if buffer in anew[n]] if buffer in lost else []
-            )
-            gone = lost[buffer] if again and sum(traffic.all for _, traffic in again) >= least.all else 0.0
+            least = into.fetch(span)
+            again = [n for n in users if buffer in anew[n]] if buffer in lost else []
+            gone = lost[buffer] if again and self.trips * sum(anew[n][buffer].all for n in again) >= least.all else 0.0
             if gone < 1.0:
                 found[users[0]][buffer] = least.times(1.0 - gone) if gone else least
             if gone:
-                for n, traffic in again:
-                    share = min(gone, self._lost_since(n, buffer, into))
-                    found[n][buffer] = found[n].get(buffer, Traffic()) + traffic.times(share)
+                for n in again:
+                    share = min(gone, self._lost_since(n, buffer, into, since))
+                    more = anew[n][buffer].times(self.trips * share)
+                    found[n][buffer] = found[n][buffer] + more if buffer in found[n] else more
         return found
 
-    def _lost(self, into: Cache | TranslationBuffer) -> dict[str, float]:
-        """The share of a buffer that is gone from the cache when the next iteration comes; nothing if none is."""
-        found = _shares_lost(self.iteration, into)
-        return {buffer: share for buffer, share in found.items() if buffer in self.whole}
+    def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
+        """What one iteration brings in where nothing has stayed, phase by phase."""
+        rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
+        return [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
 
-    def _lost_since(self, phase: int, buffer: str, into: Cache | TranslationBuffer) -> float:
-        """The same when ``phase`` comes to it, if a loop before it in the body has used it; else all of it."""
+    def _lost_since(
+        self,
+        phase: int,
+        buffer: str,
+        into: Cache | TranslationBuffer,
+        known: dict[tuple[int, int], Mapping[str, float]],
+    ) -> float:
+        """The share that is gone when ``phase`` comes to it, if a loop before it in the body has used it; else all.
+
+        What is ``known`` of the same loops is looked up.
+        """
         before = max((n for n in self.users[buffer] if n < phase), default=phase)
         if phase >= len(self.owners) or self.owners[before] == self.owners[phase]:
             return 1.0
+        loops = self.owners[before], self.owners[phase]
+        if loops not in known:
+            known[loops] = self._lost_between(*loops, into)
+        return known[loops].get(buffer, 0.0)
+
+    def _lost_between(self, first: int, last: int, into: Cache | TranslationBuffer) -> Mapping[str, float]:
+        """The share of each buffer that is gone after a loop of the body, and all up to another one."""
         between: dict[str, Span] = {}
-        for loop in self.loops[self.owners[before] : self.owners[phase] + 1]:
+        for loop in self.loops[first : last + 1]:
             for name, span in loop.whole.items():
                 if name not in between or span.bytes > between[name].bytes:
                     between[name] = span
-        return _shares_lost(between, into).get(buffer, 0.0)
+        return _shares_lost(between, into)
 
     @cached_property
     def owners(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, prod
 
@@ -33,9 +34,9 @@ from ilang_eq.extract.issue import issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.trips import Loop, evaluate
-from ilang_eq.lower.ir import For, Kernel, Program
+from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
-from ilang_eq.lower.walk import code
+from ilang_eq.lower.walk import buffers_of, code
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
@@ -50,6 +51,8 @@ TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
 more, in the second level and in a virtual machine's page tables; and the times ``SPLIT_CYCLES`` that each split line in
 its page takes again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
 what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
+_REMEMBERED = 1024
+"""Kernels whose costs are kept."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -120,35 +123,55 @@ def _seconds(phase: _Phase) -> float:
 def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
     """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads."""
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
+    fetched = tuple((inner, outer) for inner, outer in pairwise(machine.levels) if whole > _kept(inner))
+    sizes = tuple(extents.items())
+    launch = machine.kernel_us * _US
     seconds = 0.0
     terms: list[tuple[str, float]] = []
     for kernel in program.kernels:
-        nests = _kernel(kernel, program, extents, machine, threads, whole)
-        launch = machine.kernel_us * _US
+        touched = set(buffers_of(kernel.body))
+        buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
+        nests = _nests(kernel.body, buffers, sizes, machine, threads, fetched)
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
 
 
-def _kernel(
-    kernel: Kernel, program: Program, extents: Extents, machine: Machine, threads: int, whole: float
-) -> list[_NestCost]:
-    """The outermost statements of ``kernel``, in a program whose buffers take ``whole`` bytes."""
-    nodes = evaluate(kernel.body, extents)
-    places = iter(regions(nodes, program.buffers, extents))
-    padded = frozenset(buffer.name for buffer in program.buffers if buffer.dims and isinstance(buffer.dims[-1], int))
-    panels = frozenset(b.name for b in program.buffers if b.name in padded and len(b.dims) > 1)
+@lru_cache(maxsize=_REMEMBERED)
+def _nests(
+    body: tuple[Statement, ...],
+    buffers: tuple[Buffer, ...],
+    sizes: tuple[tuple[tuple[int, int], int], ...],
+    machine: Machine,
+    threads: int,
+    fetched: tuple[tuple[Level, Level], ...],
+) -> tuple[_NestCost, ...]:
+    """The outermost statements of a kernel; remembered, as schedules of a program mostly differ in a few kernels.
+
+    Args:
+        body: the kernel's.
+        buffers: those that it touches.
+        sizes: the extents.
+        machine: what it runs on.
+        threads: how many.
+        fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
+    """
+    extents = dict(sizes)
+    nodes = evaluate(body, extents)
+    places = iter(regions(nodes, buffers, extents))
+    padded = frozenset(buffer.name for buffer in buffers if buffer.dims and isinstance(buffer.dims[-1], int))
+    panels = frozenset(b.name for b in buffers if b.name in padded and len(b.dims) > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
-    nests = (statement for statement in kernel.body if isinstance(statement, For))
+    nests = (statement for statement in body if isinstance(statement, For))
     for node in nodes:
         if isinstance(node, Loop):
-            cost = _nest(node, next(places), machine, threads, whole, known)
-            costs.append(_merged(cost) if _asks_ahead(next(nests), program, extents) else cost)
+            cost = _nest(node, next(places), machine, threads, fetched, known)
+            costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
-    return costs
+    return tuple(costs)
 
 
 def _nest(
@@ -156,7 +179,7 @@ def _nest(
     region: Region,
     machine: Machine,
     threads: int,
-    whole: float,
+    fetched: tuple[tuple[Level, Level], ...],
     known: Known,
 ) -> _NestCost:
     loops = _tasks(loop)
@@ -167,14 +190,12 @@ def _nest(
     phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
     split = SPLIT_CYCLES / machine.clock_ghz * share
     stall = 0.0
-    for inner, outer in pairwise(machine.levels):
-        if whole <= _kept(inner):
-            continue
+    for inner, outer in fetched:
         for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
             if inner is machine.levels[0]:
                 lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
                 phase[0] = _computing(phase[0].seconds / _NS + lines * split)
-            moved = sum(found.values(), Traffic())
+            moved = Traffic.total(found.values())
             asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
             seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
             phase.append(_Part(outer.name, *seconds))
@@ -186,17 +207,17 @@ def _nest(
     return _NestCost(tuple(map(tuple, phases)), stall, overhead)
 
 
-def _asks_ahead(nest: For, program: Program, extents: Extents) -> bool:
+def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
     """Whether the passes of a loop in ``nest`` ask for rows."""
-    buffers = {buffer.name: buffer for buffer in program.buffers}
+    by_name = {buffer.name: buffer for buffer in buffers}
     loop = nest
-    while (found := passes(loop, buffers)) is None:
+    while (found := passes(loop, by_name)) is None:
         match code(loop.body):
             case (For() as inner,):
                 loop = inner
             case _:
                 return False
-    sizes = ([size_of(size, extents) for size in buffers[request.place.buffer].dims] for request in found.asked)
+    sizes = ([size_of(size, extents) for size in by_name[request.place.buffer].dims] for request in found.asked)
     return any(worthwhile(size, loop.step) for size in sizes)
 
 
