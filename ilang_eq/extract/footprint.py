@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, gcd, prod
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.machine import Level
-from ilang_eq.extract.trips import Loop, Node, is_phase
+from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Apply, Buffer, CeilDiv, Constant, Extent, Load, Scalar, Size
 
 LINE = 64
@@ -48,8 +48,7 @@ Extents = Mapping[tuple[int, int], int]
 """Dimension d of input n, under the key (n, d)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(NamedTuple):
     """Weighted bytes between two levels.
 
     Args:
@@ -64,14 +63,6 @@ class Traffic:
     waited: float = 0.0
     contending: float = 0.0
 
-    def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(
-            self.bytes + other.bytes,
-            self.apart + other.apart,
-            self.waited + other.waited,
-            self.contending + other.contending,
-        )
-
     def times(self, factor: float) -> Traffic:
         """So much, ``factor`` times."""
         return Traffic(self.bytes * factor, self.apart * factor, self.waited * factor, self.contending * factor)
@@ -84,12 +75,10 @@ class Traffic:
     @staticmethod
     def total(found: Iterable[Traffic]) -> Traffic:
         """The sum of many."""
-        amounts = [(one.bytes, one.apart, one.waited, one.contending) for one in found]
-        return Traffic(*map(sum, zip(*amounts, strict=True)))
+        return Traffic(*map(sum, zip(*found, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """In what order part of a buffer is gone through: ``stretch`` bytes one after another, then ``jump`` bytes away.
 
     There is no jump as long as all can be followed: a few runs side by side, each in order.
@@ -104,8 +93,7 @@ class Pace:
         return min(1.0, self.jump / FOLLOWED) * min(1.0, START / self.stretch) if self.jump else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Part of a buffer: ``runs`` runs of ``run`` consecutive bytes, ``stride`` bytes from one to the next.
 
     ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
@@ -146,6 +134,7 @@ class Span:
         return self.bytes * level.way_bytes / reached
 
 
+NONE = Traffic()
 Spans = Mapping[str, Span]
 """What some code touches, by buffer."""
 ByBuffer = dict[str, Traffic]
@@ -213,6 +202,17 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in full.items() if taken > FITS}
 
 
+_Between = tuple[int, int]
+"""The first and the last of some loops in a body."""
+
+
+class _Use(NamedTuple):
+    """That a phase uses a buffer, and the loops since another one did; None if nothing in the body has used it."""
+
+    phase: int
+    since: _Between | None
+
+
 @dataclass(frozen=True)
 class Region:
     """A loop, with what one run of it touches.
@@ -240,19 +240,22 @@ class Region:
         found: list[ByBuffer] = [{} for _ in range(self.count)]
         lost = _shares_lost(self.iteration, into)
         anew = self._anew(into) if lost else []
-        since: dict[tuple[int, int], Mapping[str, float]] = {}
+        since: dict[_Between, Mapping[str, float]] = {}
         for buffer, span in self.whole.items():
-            users = self.users[buffer]
             least = into.fetch(span)
-            again = [n for n in users if buffer in anew[n]] if buffer in lost else []
-            gone = lost[buffer] if again and self.trips * sum(anew[n][buffer].all for n in again) >= least.all else 0.0
+            uses = self.uses[buffer]
+            again = [use for use in uses if buffer in anew[use.phase]] if buffer in lost else []
+            total = self.trips * sum(anew[use.phase][buffer].all for use in again)
+            gone = lost[buffer] if again and total >= least.all else 0.0
             if gone < 1.0:
-                found[users[0]][buffer] = least.times(1.0 - gone) if gone else least
+                found[uses[0].phase][buffer] = least.times(1.0 - gone) if gone else least
             if gone:
-                for n in again:
-                    share = min(gone, self._lost_since(n, buffer, into, since))
-                    more = anew[n][buffer].times(self.trips * share)
-                    found[n][buffer] = found[n][buffer] + more if buffer in found[n] else more
+                for phase, between in again:
+                    if between is not None and between not in since:
+                        since[between] = self._lost_between(between, into)
+                    share = gone if between is None else min(gone, since[between].get(buffer, 0.0))
+                    more = anew[phase][buffer].times(self.trips * share)
+                    found[phase][buffer] = Traffic.total((found[phase].get(buffer, NONE), more))
         return found
 
     def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
@@ -260,27 +263,9 @@ class Region:
         rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
         return [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
 
-    def _lost_since(
-        self,
-        phase: int,
-        buffer: str,
-        into: Cache | TranslationBuffer,
-        known: dict[tuple[int, int], Mapping[str, float]],
-    ) -> float:
-        """The share that is gone when ``phase`` comes to it, if a loop before it in the body has used it; else all.
-
-        What is ``known`` of the same loops is looked up.
-        """
-        before = max((n for n in self.users[buffer] if n < phase), default=phase)
-        if phase >= len(self.owners) or self.owners[before] == self.owners[phase]:
-            return 1.0
-        loops = self.owners[before], self.owners[phase]
-        if loops not in known:
-            known[loops] = self._lost_between(*loops, into)
-        return known[loops].get(buffer, 0.0)
-
-    def _lost_between(self, first: int, last: int, into: Cache | TranslationBuffer) -> Mapping[str, float]:
-        """The share of each buffer that is gone after a loop of the body, and all up to another one."""
+    def _lost_between(self, loops: _Between, into: Cache | TranslationBuffer) -> Mapping[str, float]:
+        """The share of each buffer that is gone after some of the loops in the body."""
+        first, last = loops
         between: dict[str, Span] = {}
         for loop in self.loops[first : last + 1]:
             for name, span in loop.whole.items():
@@ -289,28 +274,27 @@ class Region:
         return _shares_lost(between, into)
 
     @cached_property
-    def owners(self) -> tuple[int, ...]:
-        """The loop of each phase, but for the last, which is of the body's own statements."""
-        return tuple(n for n, loop in enumerate(self.loops) for _ in range(loop.count))
-
-    @cached_property
     def count(self) -> int:
         """Phases."""
         return 1 + sum(loop.count for loop in self.loops)
 
     @cached_property
-    def users(self) -> Mapping[str, list[int]]:
-        """The phases that touch each buffer."""
-        found: dict[str, list[int]] = {}
+    def uses(self) -> Mapping[str, list[_Use]]:
+        """How the phases use each buffer, in their order; the last phase is of the body's own statements."""
+        found: dict[str, list[_Use]] = {}
+        owners: dict[str, int] = {}
         before = 0
-        for loop in self.loops:
-            for buffer, phases in loop.users.items():
-                found.setdefault(buffer, []).extend(before + n for n in phases)
+        for owner, loop in enumerate(self.loops):
+            for buffer, uses in loop.uses.items():
+                first, *others = (before + use.phase for use in uses)
+                since = (owners[buffer], owner) if buffer in owners else None
+                found.setdefault(buffer, []).extend((_Use(first, since), *(_Use(n, None) for n in others)))
+                owners[buffer] = owner
             before += loop.count
         for buffer in self.rest:
-            found.setdefault(buffer, []).append(before)
+            found.setdefault(buffer, []).append(_Use(before, None))
         for buffer in self.whole:
-            found.setdefault(buffer, [before])
+            found.setdefault(buffer, [_Use(before, None)])
         return found
 
 
@@ -322,8 +306,7 @@ class _Array:
     argument: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Touch:
+class _Touch(NamedTuple):
     """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
 
     place: Load
@@ -398,7 +381,7 @@ def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Tou
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
     whole = _spans(through)
-    if not is_phase(loop):
+    if not loop.is_phase:
         loops = tuple(region for region, _ in inner)
         return Region(loop.trips, whole, _spans(touched), loops, _spans(own)), through
     # what a loop of unrolled nests accumulates into stays in registers

@@ -51,7 +51,7 @@ TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
 more, in the second level and in a virtual machine's page tables; and the times ``SPLIT_CYCLES`` that each split line in
 its page takes again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
 what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
-_REMEMBERED = 1024
+_REMEMBERED = 256
 """Kernels whose costs are kept."""
 _NS = 1e-9
 _US = 1e-6

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ilang_eq.extract.leaves import NOTHING, Known, accumulators, leaf_time
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
-from ilang_eq.extract.trips import Loop, Node, is_phase, leaves, unrolled
+from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
@@ -36,7 +36,7 @@ def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING) -> list[fl
 
 
 def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[float]:
-    if is_phase(loop):
+    if loop.is_phase:
         return [_loop(loop, stack, machine, known)]
     inside = stack.enter(loop)
     found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, known)]
@@ -56,13 +56,13 @@ def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) 
 
 def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
     """The vectors that ``loop`` holds from one iteration around it to the next, if it is unrolled."""
-    nest = unrolled(loop)
+    nest = loop.unrolled
     return 0.0 if nest is None else accumulators(nest[1], stack.enter(*nest[0]), machine)
 
 
 def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: float = 0.0) -> float:
     """One loop, next to others that hold ``beside`` vectors."""
-    nest = unrolled(loop)
+    nest = loop.unrolled
     if nest is not None:
         loops, body = nest
         return leaf_time(body, replace(stack.enter(*loops), beside=beside), machine, known)

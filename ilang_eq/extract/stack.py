@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import prod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ilang_eq.extract.trips import Loop
-from ilang_eq.lower.ir import Load
+from ilang_eq.lower.ir import Index, Load
 
 Mask = int
 """A set of loops: bit n is the loop n from the outside."""
@@ -18,30 +18,34 @@ class Stack:
 
     Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest; ``reached[n]`` is how often loop n's
     body is reached in all, with ``reached[0]`` = 1 outside them all. Units beside this one, in the body of the same
-    loop, hold their accumulators in ``beside`` vectors.
+    loop, hold their accumulators in ``beside`` vectors. ``bits`` has each loop by its variable.
     """
 
     loops: tuple[Loop, ...] = ()
     unrolled: int = 0
     reached: tuple[float, ...] = (1.0,)
     beside: float = 0.0
+    bits: Mapping[str, Mask] = field(default_factory=dict)
 
     def enter(self, *loops: Loop) -> Stack:
         """``loops`` inside these, as the new unit."""
         reached = list(self.reached)
         for loop in loops:
             reached.append(reached[-1] * loop.trips)
-        return Stack((*self.loops, *loops), len(self.loops), tuple(reached), self.beside)
+        bits = {loop.variable: 1 << n for n, loop in enumerate(loops, start=len(self.loops))}
+        return Stack((*self.loops, *loops), len(self.loops), tuple(reached), self.beside, {**self.bits, **bits})
 
     def innermost_runs(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop."""
         *outer, last = self.loops
-        return Stack(tuple(outer), len(outer), self.reached[:-1], self.beside).enter(replace(last, trips=trips))
+        around = Stack(tuple(outer), len(outer), self.reached[:-1], self.beside, self.bits)
+        return around.enter(replace(last, trips=trips))
 
     def padded(self) -> Stack:
         """The same with every loop of the unit at its full width."""
         unit = (replace(loop, trips=loop.trips if loop.width is None else loop.width) for loop in self.unit)
-        return Stack(self.loops[: self.unrolled], 0, self.reached[: self.unrolled + 1], self.beside).enter(*unit)
+        outside, reached = self.loops[: self.unrolled], self.reached[: self.unrolled + 1]
+        return Stack(outside, 0, reached, self.beside, self.bits).enter(*unit)
 
     @property
     def unit(self) -> tuple[Loop, ...]:
@@ -70,13 +74,18 @@ class Stack:
 
     def mask(self, place: Load) -> Mask:
         """The loops that ``place`` moves with."""
-        variables = {v for index in place.indices for v in index.variables}
-        return sum(1 << n for n, loop in enumerate(self.loops) if loop.variable in variables)
+        return self._moving(place.indices)
 
     def rows(self, place: Load) -> Mask:
         """The loops that move ``place`` from row to row: along the last dimension one pointer reaches everything."""
-        variables = {v for index in place.indices[:-1] for v in index.variables}
-        return sum(1 << n for n, loop in enumerate(self.loops) if loop.variable in variables)
+        return self._moving(place.indices[:-1])
+
+    def _moving(self, indices: Sequence[Index]) -> Mask:
+        found = 0
+        for index in indices:
+            for variable in index.variables:
+                found |= self.bits.get(variable, 0)
+        return found
 
     def executions(self, mask: Mask) -> float:
         """How often a term that moves with ``mask`` is computed: never twice in one iteration of the unit."""
@@ -90,4 +99,8 @@ class Stack:
 
     def copies(self, mask: Mask) -> float:
         """How many values a term that moves with ``mask`` takes within the unit."""
-        return prod(self.loops[n].trips for n in range(self.unrolled, len(self.loops)) if mask >> n & 1)
+        found = 1.0
+        for n in range(self.unrolled, len(self.loops)):
+            if mask >> n & 1:
+                found *= self.loops[n].trips
+        return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import assert_never
 
@@ -20,7 +21,7 @@ Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """A loop that runs ``trips`` times on average each time it is reached.
 
@@ -37,9 +38,37 @@ class Loop:
     reduces: bool
     body: tuple[Node, ...]
 
+    @cached_property
+    def unrolled(self) -> Unit | None:
+        """The perfect nest of constant loops that this one heads, and its body; None if it is none or too big."""
+        loops: list[Loop] = [self]
+        while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
+            loops.append(inner)
+        body = leaves(loops[-1].body)
+        widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
+        if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(widths[-1]):
+            return None
+        return tuple(loops), body
+
+    @cached_property
+    def is_phase(self) -> bool:
+        """Whether it does one thing all along: its body is unrolled nests, none of which waits for another's fold."""
+        folded: set[str] = set()
+        for node in self.body:
+            nest = node.unrolled if isinstance(node, Loop) else ((), (node,))
+            if nest is None:
+                return False
+            loops, body = nest
+            if loops and any(load.buffer in folded for update in body for load in loads(update.value)):
+                return False
+            if loops:
+                folded |= {s.target.buffer for s in body if isinstance(s, Accumulate) and not _moves(s, loops[-1])}
+        return True
+
 
 Node = Loop | Assign | Accumulate
 Leaves = tuple[Assign | Accumulate, ...]
+Unit = tuple[tuple[Loop, ...], Leaves]
 
 MOST_VECTORS = 64
 """A nest of constant loops is unrolled to at most this many vectors."""
@@ -49,33 +78,6 @@ def leaves(nodes: Sequence[Node]) -> Leaves | None:
     """``nodes`` if there is no loop among them."""
     found = tuple(node for node in nodes if not isinstance(node, Loop))
     return found if len(found) == len(nodes) else None
-
-
-def unrolled(loop: Loop) -> tuple[tuple[Loop, ...], Leaves] | None:
-    """The perfect nest of constant loops that ``loop`` heads, and its body; None if it is no such nest or too big."""
-    loops = [loop]
-    while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
-        loops.append(inner)
-    body = leaves(loops[-1].body)
-    widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
-    if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(widths[-1]):
-        return None
-    return tuple(loops), body
-
-
-def is_phase(loop: Loop) -> bool:
-    """Whether ``loop`` does one thing all along: its body is unrolled nests, none of which waits for another's fold."""
-    folded: set[str] = set()
-    for node in loop.body:
-        nest = unrolled(node) if isinstance(node, Loop) else ((), (node,))
-        if nest is None:
-            return False
-        loops, body = nest
-        if loops and any(load.buffer in folded for update in body for load in loads(update.value)):
-            return False
-        if loops:
-            folded |= {s.target.buffer for s in body if isinstance(s, Accumulate) and not _moves(s, loops[-1])}
-    return True
 
 
 def _moves(statement: Accumulate, loop: Loop) -> bool:

@@ -111,7 +111,7 @@ def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))
 def test_the_first_phase_to_read_a_row_fetches_it(rows: int, columns: int) -> None:
     region = nest(PASSES, rows, columns)
-    first, *_, last = (sum(found.values(), Traffic()) for found in region.phases(CACHE))
+    first, *_, last = (Traffic.total(found.values()) for found in region.phases(CACHE))
     assert len(region.phases(CACHE)) == region.count
     assert first.all >= 4 * rows * columns * 0.99
     assert last.all <= 4 * rows * CACHE.source.written, "the loop over rows writes a number a row"
