@@ -212,7 +212,8 @@ def _proposed(
     def search(piece: Space, extents: Mapping[Dimension, int]) -> list[Candidate]:
         return propose(piece, extents, inside, k, request.seed)
 
-    inside = models_of(replace(request, threads=element.threads(request.threads)))
+    threads = element.threads(request.threads)
+    inside = models if threads == request.threads else models_of(replace(request, threads=threads))
     sizes = {axis: element.extents[dimension] for axis, dimension in enumerate(space.extents)}
     proposals = propose_in_segments(without_detours(space, sizes, inside.machine), element.extents, k, search, pieces)
     proposals += propose_between_products(space, element.extents, k, search)

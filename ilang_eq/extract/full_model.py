@@ -10,9 +10,8 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import pairwise
 from math import ceil, prod
 
@@ -51,8 +50,6 @@ TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
 more, in the second level and in a virtual machine's page tables; and the times ``SPLIT_CYCLES`` that each split line in
 its page takes again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
 what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
-_REMEMBERED = 256
-"""Kernels whose costs are kept."""
 _NS = 1e-9
 _US = 1e-6
 
@@ -114,49 +111,54 @@ class _NestCost:
         return sum(map(_seconds, self.phases)) + self.stall + self.overhead
 
 
+Costed = dict[Hashable, list[_NestCost]]
+"""What kernels cost, by what decides it."""
+
+
 def _seconds(phase: _Phase) -> float:
     """The slowest part, and what does not overlap with it."""
     longest = max(phase, key=lambda part: part.seconds)
     return longest.seconds + sum(part.shown(longest) for part in phase if part is not longest)
 
 
-def program_cost(program: Program, extents: Extents, machine: Machine, threads: int) -> Cost:
-    """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads."""
+def program_cost(
+    program: Program, extents: Extents, machine: Machine, threads: int, known: Costed | None = None
+) -> Cost:
+    """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
+
+    Args:
+        known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
+    """
+    known = {} if known is None else known
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
     fetched = tuple((inner, outer) for inner, outer in pairwise(machine.levels) if whole > _kept(inner))
-    sizes = tuple(extents.items())
     launch = machine.kernel_us * _US
     seconds = 0.0
     terms: list[tuple[str, float]] = []
     for kernel in program.kernels:
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
-        nests = _nests(kernel.body, buffers, sizes, machine, threads, fetched)
-        seconds += launch + sum(nest.seconds for nest in nests)
-        terms += _terms(kernel.name, nests, launch)
+        key = kernel.body, buffers, len(fetched)
+        if key not in known:
+            known[key] = _nests(kernel.body, buffers, extents, machine, threads, fetched)
+        seconds += launch + sum(nest.seconds for nest in known[key])
+        terms += _terms(kernel.name, known[key], launch)
     return Cost(seconds, tuple(terms))
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _nests(
-    body: tuple[Statement, ...],
-    buffers: tuple[Buffer, ...],
-    sizes: tuple[tuple[tuple[int, int], int], ...],
+    body: Sequence[Statement],
+    buffers: Sequence[Buffer],
+    extents: Extents,
     machine: Machine,
     threads: int,
-    fetched: tuple[tuple[Level, Level], ...],
-) -> tuple[_NestCost, ...]:
-    """The outermost statements of a kernel; remembered, as schedules of a program mostly differ in a few kernels.
+    fetched: Sequence[tuple[Level, Level]],
+) -> list[_NestCost]:
+    """The outermost statements ``body`` of a kernel that touches ``buffers``.
 
     Args:
-        body: the kernel's.
-        buffers: those that it touches.
-        sizes: the extents.
-        machine: what it runs on.
-        threads: how many.
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
     """
-    extents = dict(sizes)
     nodes = evaluate(body, extents)
     places = iter(regions(nodes, buffers, extents))
     padded = frozenset(buffer.name for buffer in buffers if buffer.dims and isinstance(buffer.dims[-1], int))
@@ -171,7 +173,7 @@ def _nests(
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
-    return tuple(costs)
+    return costs
 
 
 def _nest(
@@ -179,7 +181,7 @@ def _nest(
     region: Region,
     machine: Machine,
     threads: int,
-    fetched: tuple[tuple[Level, Level], ...],
+    fetched: Sequence[tuple[Level, Level]],
     known: Known,
 ) -> _NestCost:
     loops = _tasks(loop)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ilang_eq.extract.footprint import Extents
-from ilang_eq.extract.full_model import Cost, program_cost
+from ilang_eq.extract.full_model import Cost, Costed, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.ir import Precision, Program
@@ -37,9 +37,10 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     del precision
     machine = detect()
     own = max((level.bytes for level in machine.levels if not level.shared), default=0.0)
+    known: dict[frozenset[tuple[tuple[int, int], int]], Costed] = {}
 
     def judge(program: Program, extents: Extents) -> Cost:
-        return program_cost(program, extents, machine, threads)
+        return program_cost(program, extents, machine, threads, known.setdefault(frozenset(extents.items()), {}))
 
     return Models(machine, threads, judge, kept=own)
 

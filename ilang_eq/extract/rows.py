@@ -45,7 +45,7 @@ _UNIT_VECTORS = 64
 """The most vector operations in a unit (``c/registers.py``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Processor:
     """A machine, with how many threads of it run."""
 
@@ -62,10 +62,17 @@ class Processor:
         """Nanoseconds to issue an instruction."""
         return 1 / (self.machine.issue_width * self.machine.clock_ghz)
 
-    def capacity(self, level: int) -> float:
-        """Bytes that one operand's tile may take in a level."""
-        found = self.machine.levels[level]
-        return _SHARE * found.bytes / (self.threads if found.shared else 1)
+    @cached_property
+    def capacities(self) -> Costs:
+        """(levels, 1, 1, 1): bytes that one operand's tile may take in each level but the last."""
+        caches = self.machine.levels[:-1]
+        found = [_SHARE * level.bytes / (self.threads if level.shared else 1) for level in caches]
+        return np.array(found)[:, None, None, None]
+
+    @cached_property
+    def bandwidths(self) -> Costs:
+        """(levels, 1, 1): ``bandwidth`` out of each level but the first."""
+        return np.array([self.bandwidth(n) for n in range(1, len(self.machine.levels))])[:, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +288,10 @@ class SizedRows:
         if key not in self._known:
             taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(along))
             moved = fetched * self.fetches(axes, site)
-            found = []
-            for level in range(len(self.on.machine.levels) - 1):
-                overflows = (taken > self.on.capacity(level) * self._usable(level, along))[:, site:]
-                place = overflows.sum(axis=1) + site
-                found.append(np.where(overflows[:, 0], self.at(moved, place) / self.on.bandwidth(level + 1), 0.0))
-            self._known[key] = np.stack(found)
+            overflows = (taken > self.on.capacities * self._usable(along))[:, :, site:]
+            place = overflows.sum(axis=2) + site
+            rows, points = self._grid
+            self._known[key] = np.where(overflows[:, :, 0], moved[rows, place, points] / self.on.bandwidths, 0.0)
         return self._known[key]
 
     def walks(self, axes: Sequence[AxisId], site: int, along: AxisId | None) -> Costs:
@@ -321,17 +326,17 @@ class SizedRows:
         staying, fetched = (LINE_ELEMENTS / np.minimum(elements, LINE_ELEMENTS) for elements in (inside, run))
         return staying, fetched
 
-    def _usable(self, level: int, along: AxisId | None) -> Costs:
-        """(rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
+    def _usable(self, along: AxisId | None) -> Costs:
+        """(levels, rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
 
         Rows that compete for few sets have these to themselves.
         """
         if along is None or along not in self.rows.loops:
             return np.ones(())
         stride = self.extents[along] * ELEMENT_BYTES
-        apart = math.gcd(stride, int(self.on.machine.levels[level].way_bytes))
+        apart = [math.gcd(stride, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
         run = np.maximum(self.covered((along,)), LINE_ELEMENTS)
-        return np.minimum(1.0, run * (ELEMENT_BYTES / (apart * _SHARE)))
+        return np.minimum(1.0, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
 
     @cached_property
     def share(self) -> Costs:

@@ -84,18 +84,19 @@ def _place(nest: KernelNest, node: int, block: Block, fused: Fused) -> Instance:
     for (axis, _), loop in fused.items():
         loop.riders.append((instance, axis))
     instance.reads = [ReadOf(o, s) for o, s in zip(expr.operands, nest.graph.nodes[node].operands, strict=True)]
-    sites = _digits(expr)
     own = [loop for loop in expr.loops if (loop.axis, loop.level) not in fused]
-    for operand, before in sites:
-        if not any(loop in own for loop in before):
+    place = {loop: position for position, loop in enumerate(own)}
+    sites = [(max((place.get(b, -1) for b in before), default=-1), k, before) for k, before in _digits(expr)]
+    for last, operand, before in sites:
+        if last < 0:
             _stage(nest, instance, operand, _shared_site(instance, before))
     filled: list[tuple[Block, NestLoop | None]] = []
     here = block
     for position, loop in enumerate(own):
         filled.append((here, here.open))
         here = _open(nest, instance, loop, here).body
-        for operand, before in sites:
-            if max((own.index(b) for b in before if b in own), default=-1) == position:
+        for last, operand, _ in sites:
+            if last == position:
                 _stage(nest, instance, operand, here)
     here.add(instance)
     instance.home = here
