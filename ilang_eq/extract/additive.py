@@ -10,7 +10,7 @@ Invariants of ``AdditiveModel``:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -136,17 +136,21 @@ class AdditiveModel:
     def tables(self, knobs: Knobs) -> list[Table]:
         """Every table, in nanoseconds, at the tile choices ``knobs``."""
         sized = {of.fusion: of.rows.at(knobs, self.processor) for found in self._by_fusion.values() for of in found}
-        own = [self._own(c, sized, knobs) for c in self.structure.classes]
-        return [*own, *(self._edge(edge, sized, knobs) for edge in self.sites)]
+        own = [self._own(c, sized, knobs.points) for c in self.structure.classes]
+        return [*own, *(self._edge(edge, sized, knobs.points) for edge in self.sites)]
 
-    def paid(self, c: ClassId, knobs: Knobs) -> Costs:
-        """(G,): what class ``c`` pays in the model of one choice, by itself and for what it reads."""
-        sized = {of.fusion: of.rows.at(knobs, self.processor) for of in self._by_fusion[c]}
-        edges = (self._edge(edge, sized, knobs) for edge in self.sites if edge[0] == c)
-        return np.sum([table.values.reshape(-1) for table in (self._own(c, sized, knobs), *edges)], axis=0)
+    def paid(self, c: ClassId, points: int, size: Callable[[Rows], SizedRows]) -> Costs:
+        """(points,): what class ``c`` pays in the model of one choice, by itself and for what it reads.
 
-    def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
-        total = np.zeros((len(self.domains[c]), knobs.points))
+        Args:
+            size: the loops of a fusion under the tile choices.
+        """
+        sized = {of.fusion: size(of.rows) for of in self._by_fusion[c]}
+        edges = (self._edge(edge, sized, points) for edge in self.sites if edge[0] == c)
+        return np.sum([table.values.reshape(-1) for table in (self._own(c, sized, points), *edges)], axis=0)
+
+    def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], points: int) -> Table:
+        total = np.zeros((len(self.domains[c]), points))
         for of in self._by_fusion[c]:
             total[of.places] = self._alone(of, sized[of.fusion])
         return Table((self.structure.places[c],), total)
@@ -170,10 +174,10 @@ class AdditiveModel:
         alone = of.kernels[:, 0] if c in self.structure.ahead else np.zeros(len(of.states), dtype=np.bool_)
         return (alone | (c in self.structure.panels))[:, None]
 
-    def _edge(self, edge: tuple[ClassId, ClassId], sized: Mapping[Fusion, SizedRows], knobs: Knobs) -> Table:
+    def _edge(self, edge: tuple[ClassId, ClassId], sized: Mapping[Fusion, SizedRows], points: int) -> Table:
         """What every state of a reader pays for every state of the class it reads."""
         reader, x = edge
-        values = np.repeat(np.where(self.sites[edge] < 0, np.inf, 0.0)[:, :, None], knobs.points, axis=2)
+        values = np.repeat(np.where(self.sites[edge] < 0, np.inf, 0.0)[:, :, None], points, axis=2)
         for reads in self._edges[edge]:
             paid = self._reading(reads.of, sized[reads.of.fusion], x, reads.found)
             paid = np.where(self._ahead(reads.of), 0.0, paid)

@@ -15,7 +15,7 @@ import numpy as np
 from ilang_eq.extract.additive import AdditiveModel
 from ilang_eq.extract.candidate import Tiles
 from ilang_eq.extract.elimination import Choice
-from ilang_eq.extract.rows import Costs, Knobs
+from ilang_eq.extract.rows import Costs, Knobs, Rows, SizedRows
 from ilang_eq.rewrites.space import AxisId, ClassId
 
 _GROUP_PRODUCT = 1400
@@ -38,6 +38,7 @@ class Tiling:
     sizes: Mapping[AxisId, int]
     options: Mapping[AxisId, tuple[int, ...]]
     _known: dict[Hashable, Costs] = field(default_factory=dict)
+    _sized: dict[Hashable, SizedRows] = field(default_factory=dict)
 
     def best(self, choice: Choice, start: Tiles) -> tuple[Tiles, float]:
         """The best tiles for the structure ``choice``, and its cost; axes that it has no loops over keep ``start``."""
@@ -66,8 +67,16 @@ class Tiling:
         does = tuple((x, choice[places[x]]) for x in (c, *(x for r, x in alone.sites if r == c)))
         key = (does, tuple(vary.items()))
         if key not in self._known:
-            self._known[key] = alone.paid(c, Knobs(self.sizes, _combinations(vary)))
+            points = math.prod(map(len, vary.values()))
+            self._known[key] = alone.paid(c, points, lambda rows: self._under(rows, vary))
         return self._known[key]
+
+    def _under(self, rows: Rows, vary: Mapping[AxisId, Sequence[int]]) -> SizedRows:
+        """``rows`` under all combinations of tiles in ``vary``: states differ in more than their loops."""
+        key = (rows, tuple(vary.items()))
+        if key not in self._sized:
+            self._sized[key] = rows.at(Knobs(self.sizes, _combinations(vary)), self.model.processor)
+        return self._sized[key]
 
     def _groups(self, used: set[AxisId]) -> Iterator[tuple[AxisId, ...]]:
         """The axes that are ``used``, in groups with few combinations of tile sizes."""
