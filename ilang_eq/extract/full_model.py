@@ -139,10 +139,11 @@ def program_cost(
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
         key = kernel.body, buffers, len(fetched)
-        if key not in known:
-            known[key] = _nests(kernel.body, buffers, extents, machine, threads, fetched)
-        seconds += launch + sum(nest.seconds for nest in known[key])
-        terms += _terms(kernel.name, known[key], launch)
+        nests = known.get(key)
+        if nests is None:
+            nests = known[key] = _nests(kernel.body, buffers, extents, machine, threads, fetched)
+        seconds += launch + sum(nest.seconds for nest in nests)
+        terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
 
 

@@ -48,7 +48,7 @@ def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[fl
 def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) -> float:
     own = [node for node in nodes if not isinstance(node, Loop)]
     loops = [node for node in nodes if isinstance(node, Loop)]
-    held = [_held(loop, stack, machine) for loop in loops]
+    held = [_held(loop, stack, machine) for loop in loops] if len(loops) > 1 else [0.0] * len(loops)
     besides = (sum(held) - count for count in held)
     inside = sum(_loop(loop, stack, machine, known, n) for loop, n in zip(loops, besides, strict=True))
     return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, known) if own else 0.0)

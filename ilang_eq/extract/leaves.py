@@ -159,7 +159,7 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
         tail = (1.0 - full) * _run(statements, unit, machine, lanes, known, masked=True) if full < 1.0 else 0.0
         return full * _run(statements, unit, machine, lanes, known) + tail
     step = STRIP if _folds(statements, stack) else lanes
-    trips = stack.loops[-1].trips
+    trips = stack.trips[-1]
     whole = trips // step * step
     vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known) if whole else 0.0
     if whole == trips:
@@ -363,6 +363,6 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     tally.slots += SPILL_SLOTS * spilled * stack.entered
     chains = registers
     if folds:
-        chains *= max(1.0, min(stack.loops[-1].trips, STRIP) / tally.lanes)
+        chains *= max(1.0, min(stack.trips[-1], STRIP) / tally.lanes)
     updates = times / tally.lanes if tally.lanes > 1 else times
     tally.chain = max(tally.chain, updates / chains * machine.chain_cycles / machine.clock_ghz)

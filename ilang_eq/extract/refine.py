@@ -34,6 +34,9 @@ BEGINNERS = 5
 WALKS = 2
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
+NEAR = 1.1
+"""Candidates that take this many times as long as the first takes after its walk do not walk: that gains less."""
+
 APART = 1.001
 """Candidates whose costs differ by less are taken for the same in all that counts; one of them goes on."""
 
@@ -95,7 +98,9 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
     near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
     begun = sorted((_stepped(c, _along_one(c, options, PASSED), judge) for c in near), key=lambda c: c.cost)
-    walked = [_walked(c, options, judge) for c in _apart(begun)[:WALKS]]
+    first, *others = _apart(begun)[:WALKS]
+    walked = [_walked(first, options, judge)]
+    walked += [_walked(c, options, judge) for c in others if c.cost < NEAR * walked[0].cost]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 

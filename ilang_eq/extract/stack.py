@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import mul
 
 from ilang_eq.extract.trips import Loop
 from ilang_eq.lower.ir import Index, Load
@@ -16,36 +18,40 @@ Mask = int
 class Stack:
     """Loops from the outside in.
 
-    Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest; ``reached[n]`` is how often loop n's
-    body is reached in all, with ``reached[0]`` = 1 outside them all. Units beside this one, in the body of the same
-    loop, hold their accumulators in ``beside`` vectors. ``bits`` has each loop by its variable.
+    Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest. Loop n runs ``trips[n]`` times each time
+    it is reached; ``reached[n]`` is how often that is in all, with ``reached[0]`` = 1 outside them all. Units beside
+    this one, in the body of the same loop, hold their accumulators in ``beside`` vectors. ``bits`` has each loop by its
+    variable.
     """
 
     loops: tuple[Loop, ...] = ()
     unrolled: int = 0
+    trips: tuple[float, ...] = ()
     reached: tuple[float, ...] = (1.0,)
     beside: float = 0.0
     bits: Mapping[str, Mask] = field(default_factory=dict)
 
     def enter(self, *loops: Loop) -> Stack:
         """``loops`` inside these, as the new unit."""
-        reached = list(self.reached)
-        for loop in loops:
-            reached.append(reached[-1] * loop.trips)
-        bits = {loop.variable: 1 << n for n, loop in enumerate(loops, start=len(self.loops))}
-        return Stack((*self.loops, *loops), len(self.loops), tuple(reached), self.beside, {**self.bits, **bits})
+        outside = len(self.loops)
+        trips = tuple(loop.trips for loop in loops)
+        reached = (*self.reached[:-1], *_reached(self.reached[-1], trips))
+        bits = {loop.variable: 1 << n for n, loop in enumerate(loops, start=outside)}
+        return Stack((*self.loops, *loops), outside, (*self.trips, *trips), reached, self.beside, {**self.bits, **bits})
 
     def innermost_runs(self, trips: float) -> Stack:
-        """The same with another number of trips in the innermost loop."""
-        *outer, last = self.loops
-        around = Stack(tuple(outer), len(outer), self.reached[:-1], self.beside, self.bits)
-        return around.enter(replace(last, trips=trips))
+        """The same with another number of trips in the innermost loop, which is the unit."""
+        return self._running(len(self.loops) - 1, (trips,))
 
     def padded(self) -> Stack:
         """The same with every loop of the unit at its full width."""
-        unit = (replace(loop, trips=loop.trips if loop.width is None else loop.width) for loop in self.unit)
-        outside, reached = self.loops[: self.unrolled], self.reached[: self.unrolled + 1]
-        return Stack(outside, 0, reached, self.beside, self.bits).enter(*unit)
+        pairs = zip(self.unit, self.trips[self.unrolled :], strict=True)
+        return self._running(self.unrolled, tuple(t if loop.width is None else loop.width for loop, t in pairs))
+
+    def _running(self, unrolled: int, trips: tuple[float, ...]) -> Stack:
+        """The same with the loops from ``unrolled`` on as the unit, with other ``trips``."""
+        reached = (*self.reached[:unrolled], *_reached(self.reached[unrolled], trips))
+        return Stack(self.loops, unrolled, (*self.trips[:unrolled], *trips), reached, self.beside, self.bits)
 
     @property
     def unit(self) -> tuple[Loop, ...]:
@@ -102,5 +108,10 @@ class Stack:
         found = 1.0
         for n in range(self.unrolled, len(self.loops)):
             if mask >> n & 1:
-                found *= self.loops[n].trips
+                found *= self.trips[n]
         return found
+
+
+def _reached(outside: float, trips: tuple[float, ...]) -> Iterator[float]:
+    """How often loops that are ``outside`` times reached, and run ``trips`` times, reach each other, and their body."""
+    return accumulate(trips, mul, initial=outside)

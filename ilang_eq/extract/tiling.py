@@ -74,9 +74,10 @@ class Tiling:
     def _under(self, rows: Rows, vary: Mapping[AxisId, Sequence[int]]) -> SizedRows:
         """``rows`` under all combinations of tiles in ``vary``: states differ in more than their loops."""
         key = (rows, tuple(vary.items()))
-        if key not in self._sized:
-            self._sized[key] = rows.at(Knobs(self.sizes, _combinations(vary)), self.model.processor)
-        return self._sized[key]
+        found = self._sized.get(key)
+        if found is None:
+            found = self._sized[key] = rows.at(Knobs(self.sizes, _combinations(vary)), self.model.processor)
+        return found
 
     def _groups(self, used: set[AxisId]) -> Iterator[tuple[AxisId, ...]]:
         """The axes that are ``used``, in groups with few combinations of tile sizes."""
