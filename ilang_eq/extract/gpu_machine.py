@@ -14,13 +14,12 @@ import math
 import os
 import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.machine import Level, Machine, Rates, config_directory
 
-_SHIPPED = files("ilang_eq.extract") / "gpus"
+_SHIPPED = Path(__file__).parent / "gpus"
 VARIABLE = "ILANG_EQ_GPU"
 """Names the GPU to optimise for: a description that comes with the package, or a file."""
 _DEFAULT = "sm_90"

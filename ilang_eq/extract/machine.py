@@ -18,13 +18,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
 from ilang_eq.errors import OptionError
 
-_SHIPPED = files("ilang_eq.extract") / "machines"
+_SHIPPED = Path(__file__).parent / "machines"
 _CPUINFO = Path("/proc/cpuinfo")
 _BITS_PER_ELEMENT = 32
 _VARIABLE = "ILANG_EQ_MACHINE"
