@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from ilang_eq.extract import expression_cost as cost
 from ilang_eq.extract.assemble import Schedule
-from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Row, grow, written_last
+from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate, Row, grow, written_last
 from ilang_eq.extract.elimination import Choice, Table
 from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
@@ -263,13 +263,10 @@ def _reads(of: _Of, sites: Numbers, found: Mapping[_Found, Numbers]) -> Iterator
             yield _Reads(of, key, rows, of.places[rows], producers[columns])
 
 
-def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Breadth = BREADTHS[0]) -> AdditiveModel:
-    """The model of a space; ``knobs`` are the tile choices by which states that look alike are compared.
+def estimator(structure: Structure, processor: Processor, knobs: Knobs) -> Estimate:
+    """What loops take at the tile choices ``knobs``, found out once for all models of a space."""
 
-    Raises:
-        TooWide: there are far too many states for elimination.
-    """
-
+    @cache
     def estimate(fusion: Fusion, rows: tuple[Row, ...]) -> tuple[Costs, Costs]:
         reduced = frozenset(structure.reduced(fusion.root))
         sized = Rows(structure.loops(fusion.root), rows, reduced).at(knobs, processor)
@@ -280,6 +277,17 @@ def build(structure: Structure, processor: Processor, knobs: Knobs, breadth: Bre
                 demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
         return cost.time(demand), sized.share
 
+    return estimate
+
+
+def build(
+    structure: Structure, processor: Processor, estimate: Estimate, breadth: Breadth = BREADTHS[0]
+) -> AdditiveModel:
+    """The model of a space; states that look alike are compared by ``estimate``.
+
+    Raises:
+        TooWide: there are far too many states for elimination.
+    """
     domains = grow(structure, estimate, breadth)
     sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
     alive = _supported(domains, sites)

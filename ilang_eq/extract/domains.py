@@ -120,15 +120,14 @@ def _of_fusion(
     structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate, breadth: Breadth
 ) -> Iterator[State]:
     """The states of one fusion that stand for all of theirs; ``hosts`` are the states that read its class."""
-    orders = candidate_orders(structure, fusion.root)
-    others = tuple(order for order in orders if order[-1:] != (breadth.never_last,))
-    rows = tuple(product(_nests(structure, fusion), others or orders))
+    rows = tuple(product(_nests(structure, fusion), candidate_orders(structure, fusion.root)))
     if not rows:
         return
     work, share = estimate(fusion, rows)
     index = {row: n for n, row in enumerate(rows)}
+    allowed = tuple((nest, order) for nest, order in rows if order[-1:] != (breadth.never_last,))
     groups: dict[Hashable, list[State]] = {}
-    for state in _states(structure, fusion, rows, hosts):
+    for state in _states(structure, fusion, allowed or rows, hosts):
         shared = max(state.site, structure.shared_depths.get((fusion, state.nest), 0))
         last = written_last(structure, fusion.root, state.order) if breadth.layouts else None
         groups.setdefault((state.nest[:shared], state.site, shared and state.serial, last), []).append(state)

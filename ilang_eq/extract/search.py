@@ -12,18 +12,19 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
 
 from ilang_eq.extract.absurd import without_absurd
-from ilang_eq.extract.additive import AdditiveModel, build
+from ilang_eq.extract.additive import AdditiveModel, build, estimator
 from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
-from ilang_eq.extract.domains import BREADTHS, Breadth, Domain
+from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
+from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
@@ -73,16 +74,21 @@ def propose(
     """
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
     judge = Judge.of(space, sizes, models.judge)
+    processor = Processor(models.machine, models.threads)
+
+    @cache
+    def opened(alternatives: bool, scope: Scope) -> tuple[Structure, list[Tiles], Estimate]:
+        ways = space if alternatives else shortest(space, sizes, models.machine)
+        structure = without_absurd(Structure(ways, scope), sizes, models.machine)
+        starts = _starts(structure, sizes, seed)
+        return structure, starts, estimator(structure, processor, _knobs(sizes, starts))
 
     def searched(breadth: Breadth) -> list[Candidate]:
-        ways = space if breadth.alternatives else shortest(space, sizes, models.machine)
-        structure = without_absurd(Structure(ways, breadth.scope), sizes, models.machine)
-        starts = _starts(structure, sizes, seed)
-        knobs = _knobs(sizes, starts)
+        structure, starts, estimate = opened(breadth.alternatives, breadth.scope)
 
         def model(breadth: Breadth) -> tuple[AdditiveModel, list[Table]]:
-            built = build(structure, Processor(models.machine, models.threads), knobs, breadth)
-            return thinned(built, built.tables(knobs))
+            built = build(structure, processor, estimate, breadth)
+            return thinned(built, built.tables(_knobs(sizes, starts)))
 
         found = _best(*model(breadth), sizes, starts, k)
         for axis in _innermost(structure, found[0].schedule, sizes):

@@ -77,20 +77,21 @@ def _unbeaten(
         while left:
             best, *others = left
             found.append(best)
-            left = [n for n in others if not _beats(best, n, alone, below)]
+            left = [n for n, beaten in zip(others, _beaten(best, others, alone, below), strict=True) if not beaten]
     return sorted(found)
 
 
-def _beats(a: int, b: int, alone: Costs, below: Sequence[Costs]) -> bool:
-    """Whether state ``a`` costs no more than ``b``, whatever the operands that ``b`` can have."""
-    margin = alone[b] - alone[a]
+def _beaten(best: int, others: Sequence[int], alone: Costs, below: Sequence[Costs]) -> list[bool]:
+    """For each of ``others``, whether ``best`` costs no more, whatever the operands that the other one can have."""
+    margin = alone[others] - alone[best]
+    allowed = np.ones(len(others), dtype=np.bool_)
     for table in below:
-        possible = np.isfinite(table[b])
-        if np.isinf(table[a][possible]).any():
-            return False
-        more = np.where(possible, table[b], 0.0) - np.where(possible, table[a], 0.0)
-        margin = margin + np.min(np.where(possible, more, np.inf), axis=0, initial=np.inf)
-    return bool((margin >= 0).all())
+        possible = np.isfinite(table[others])
+        allowed &= ~(possible & np.isinf(table[best])).any(axis=(1, 2))
+        mine = np.where(np.isfinite(table[best]), table[best], 0.0)
+        more = np.where(possible, table[others], np.inf) - mine
+        margin = margin + np.min(more, axis=1, initial=np.inf)
+    return (allowed & (margin >= 0).all(axis=1)).tolist()
 
 
 def _restricted(model: AdditiveModel, kept: Mapping[ClassId, list[int]]) -> AdditiveModel:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from ilang_eq.errors import ShapeError
-from ilang_eq.lang.expr import Access, Literal
+from ilang_eq.lang.expr import Access, Expr, Literal
 from ilang_eq.lang.graph import Graph, Input, Source, Value
 
 Dimension: TypeAlias = tuple[int, int]
@@ -151,27 +151,32 @@ def _whole_shape(shape: Iterable[int], index: int) -> tuple[int, ...]:
 def _ranks(graph: Graph) -> tuple[int | None, ...]:
     """The rank each input is read at; values are checked against their readers on the way."""
     ranks: list[int | None] = [None] * graph.inputs
-    readers: dict[int, str] = {}
+    readers: dict[int, tuple[Expr, Access]] = {}
     for node in graph.nodes:
         for operand, source in zip(node.expr.operands, node.operands, strict=True):
             if isinstance(operand, Literal):
                 continue
-            text = f"{node.expr} reads it as {operand.axes or '.'}, of rank {len(operand.axes)}"
+            reader = node.expr, operand
             match source:
                 case Input(index):
                     if ranks[index] not in (None, len(operand.axes)):
-                        raise ShapeError(f"input {index} is read at two ranks: {readers[index]}, and {text}")
+                        both = f"{_reading(*readers[index])}, and {_reading(*reader)}"
+                        raise ShapeError(f"input {index} is read at two ranks: {both}")
                     ranks[index] = len(operand.axes)
-                    readers[index] = text
+                    readers[index] = reader
                 case Value(producer):
                     made = graph.nodes[producer].expr
                     if len(made.output) != len(operand.axes):
-                        raise ShapeError(f"{made} makes a value of rank {len(made.output)}, but {text}")
+                        raise ShapeError(f"{made} makes a value of rank {len(made.output)}, but {_reading(*reader)}")
                 case Literal():
                     raise ShapeError(f"{node.expr} reads a number where its operand is {operand.axes or '.'}")
                 case other:
                     assert_never(other)
     return tuple(ranks)
+
+
+def _reading(expr: Expr, operand: Access) -> str:
+    return f"{expr} reads it as {operand.axes or '.'}, of rank {len(operand.axes)}"
 
 
 def _ties(graph: Graph) -> list[tuple[_Place, _Place]]:

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ilang_eq.extract.additive import AdditiveModel, build
+from ilang_eq.extract.additive import AdditiveModel, build, estimator
 from ilang_eq.extract.assemble import assemble
 from ilang_eq.extract.elimination import Choice, Table, eliminate
 from ilang_eq.extract.machine import load
@@ -47,7 +47,8 @@ def knobs(space: Space, *tiles: float) -> Knobs:
 @cache
 def model_of(make: Callable[[], Space], threads: int = 2) -> AdditiveModel:
     space = make()
-    return build(Structure(space), Processor(load("generic_x86_64"), threads), knobs(space, 1.0, 2.0))
+    structure, processor = Structure(space), Processor(load("generic_x86_64"), threads)
+    return build(structure, processor, estimator(structure, processor, knobs(space, 1.0, 2.0)))
 
 
 def total(tables: Sequence[Table], choice: Choice, point: int) -> float:

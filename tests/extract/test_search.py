@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ilang_eq.extract import elimination, search
-from ilang_eq.extract.additive import build
+from ilang_eq.extract.additive import build, estimator
 from ilang_eq.extract.candidate import Candidate, Sized
 from ilang_eq.extract.elimination import TooWide, eliminate
 from ilang_eq.extract.full_model import Cost, program_cost
@@ -200,11 +200,9 @@ def test_any_extents_will_do(rows: int, width: int) -> None:
 
 def test_a_space_too_wide_is_searched_with_thinner_domains(monkeypatch: pytest.MonkeyPatch) -> None:
     widest = 100_000
-    model = build(
-        Structure(spaces.attention()),
-        Processor(MACHINE, 2),
-        Knobs(dict.fromkeys(range(4), 64), {a: np.array([8.0]) for a in range(4)}),
-    )
+    structure, processor = Structure(spaces.attention()), Processor(MACHINE, 2)
+    knobs = Knobs(dict.fromkeys(range(4), 64), {a: np.array([8.0]) for a in range(4)})
+    model = build(structure, processor, estimator(structure, processor, knobs))
     monkeypatch.setattr(elimination, "WIDEST", widest)
     with pytest.raises(TooWide):
         eliminate(model.sizes, model.tables(Knobs(dict.fromkeys(range(4), 64), {})), 1)

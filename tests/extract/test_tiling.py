@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ilang_eq.extract import tiling
-from ilang_eq.extract.additive import build
+from ilang_eq.extract.additive import build, estimator
 from ilang_eq.extract.elimination import eliminate
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.rows import Knobs, Processor
@@ -23,7 +23,8 @@ def tiling_of(make: Callable[[], Space]) -> Tiling:
     space = make()
     sizes = {axis: 64 + 40 * axis for axis in range(len(space.extents))}
     knobs = Knobs(sizes, {axis: np.array([8.0]) for axis in sizes})
-    model = build(Structure(space), Processor(load("generic_x86_64"), 2), knobs)
+    structure, processor = Structure(space), Processor(load("generic_x86_64"), 2)
+    model = build(structure, processor, estimator(structure, processor, knobs))
     return Tiling(model, sizes, dict.fromkeys(sizes, TILES))
 
 
