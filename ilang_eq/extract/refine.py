@@ -34,8 +34,8 @@ BEGINNERS = 5
 WALKS = 2
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
-NEAR = 1.1
-"""Candidates that take this many times as long as the first takes after its walk do not walk: that gains less."""
+NEAR = 1.05
+"""Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
 """Candidates whose costs differ by less are taken for the same in all that counts; one of them goes on."""
@@ -99,8 +99,8 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
     begun = sorted((_stepped(c, _along_one(c, options, PASSED), judge) for c in near), key=lambda c: c.cost)
     first, *others = _apart(begun)[:WALKS]
-    walked = [_walked(first, options, judge)]
-    walked += [_walked(c, options, judge) for c in others if c.cost < NEAR * walked[0].cost]
+    walked = [_walked(first, options, judge, math.inf)]
+    walked += [_walked(c, options, judge, walked[0].cost) for c in others]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
@@ -114,11 +114,12 @@ def _apart(ascending: Sequence[Sized]) -> list[Sized]:
     return found
 
 
-def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> Sized:
+def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, rival: float) -> Sized:
+    """``candidate`` at the end of its walk; ``rival`` is the cost of another at the end of its own."""
     best = candidate
     for _ in range(MOST_STEPS):
         found = _stepped(best, _along_one(best, options), judge)
-        if found is best:
+        if found is best and best.cost < NEAR * rival:
             found = _stepped(best, _along_two(best, options), judge)
         if found is best:
             break
