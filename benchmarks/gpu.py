@@ -77,9 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = chosen(options.only)
     find_schedules(cases, options.schedules, options.search)
     if options.dry_run:
-        for case in cases:
-            print("\n".join([case.name, *dry(scheduled(case, options.schedules), case, options.arch)]), flush=True)
-        return 0
+        compiles = [_dry(case, options.schedules, options.arch) for case in cases]
+        return int(not all(compiles))
     return _all(cases, options.schedules, options.output, device, time.monotonic() + 60 * options.minutes)
 
 
@@ -116,6 +115,17 @@ def predicted(component: Component, case: Case) -> float:
     graph = wire(component)
     program = replace(lower(graph), precision=case.precision)
     return gpu_cost(program, infer(graph).bind(case.shapes), chosen_gpu()).seconds
+
+
+def _dry(case: Case, folder: Path, arch: int) -> bool:
+    """Print what there is to say of ``case`` without a device; whether its schedule compiles."""
+    try:
+        lines = dry(scheduled(case, folder), case, arch)
+    except ILangError as error:
+        print(f"{case.name}: {error}", flush=True)
+        return False
+    print("\n".join([case.name, *lines]), flush=True)
+    return True
 
 
 def dry(component: Component, case: Case, arch: int) -> list[str]:

@@ -63,6 +63,22 @@ def test_no_such_case() -> None:
         chosen("convolution")
 
 
+def test_a_schedule_that_does_not_compile_keeps_none_of_the_others_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from benchmarks.gpu import main
+
+    broken, *others = chosen("matmul 4096")
+    (tmp_path / f"{broken.slug}.i").write_text('i("ik*kj~ijk|')
+    for case in others:
+        (tmp_path / f"{case.slug}.i").write_text((RESULTS / "gpu_schedules" / f"{case.slug}.i").read_text())
+    assert main(["--dry-run", "--only", "matmul 4096", "--schedules", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith(f"{broken.name}: ")
+    assert all(f"{case.name}\n" in said for case in others)
+    assert "0 bytes spilled" in said
+
+
 def test_a_rehearsal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One workload, from its schedule to the table, in a process of its own, on the processor."""
     from benchmarks.gpu import main
