@@ -211,5 +211,5 @@ def _spelt(axes: Axes, names: Mapping[AxisId, str]) -> str:
 
 def _plain(expr: Expr) -> Expr:
     """``expr``, its order left out if it is the default."""
-    default = replace(expr, order=())
-    return default if default.sequence == expr.sequence else expr
+    default = tuple(Loop(axis, level) for axis in expr.axes for level in range(len(expr.factors[axis]) + 1))
+    return replace(expr, order=()) if expr.order == default else expr

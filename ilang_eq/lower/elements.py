@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ilang_eq.lower.ir import Extent, For, Statement
-from ilang_eq.lower.nest import Block, Instance, NestLoop, depth
+from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.storage import Parts, split_step
 
 
@@ -52,7 +52,7 @@ def _levels_to_open(loops: Sequence[NestLoop | None], block: Block) -> list[int]
 
     Else a buffer somewhere on the way has folded an inner level alone, and has a dimension for each other one.
     """
-    around = {level: depth(loop) for level, loop in enumerate(loops) if loop is not None and block.inside(loop)}
+    around = {level: loop.depth for level, loop in enumerate(loops) if loop is not None and block.inside(loop)}
     missing = [level for level in range(len(loops)) if level not in around]
     if not missing:
         return []

@@ -63,7 +63,10 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class NestLoop:
-    """A loop over one part of an axis. ``riders`` are the (instance, axis) pairs that use it, the owner first."""
+    """A loop over one part of an axis, inside ``depth`` others.
+
+    ``riders`` are the (instance, axis) pairs that use it, the owner first.
+    """
 
     variable: str
     extent: Extent
@@ -74,9 +77,11 @@ class NestLoop:
     riders: list[tuple[Instance, str]]
     filling: bool = False
     body: Block = field(init=False)
+    depth: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.body = Block(self)
+        self.depth = 0 if self.parent.loop is None else self.parent.loop.depth + 1
 
     @property
     def owner(self) -> Instance:
@@ -113,7 +118,7 @@ class Instance:
     def start(self) -> NestLoop | None:
         """The outermost loop of a reduced axis: the reduction starts afresh just before it."""
         reduced = [loop for axis in self.expr.reduced for loop in self.loops[axis] if loop is not None]
-        return min(reduced, key=depth, default=None)
+        return min(reduced, key=lambda loop: loop.depth, default=None)
 
     @property
     def running(self) -> bool:
@@ -125,14 +130,6 @@ class Instance:
         """The block whose iterations each have a value of their own."""
         start = self.start
         return start.parent if start is not None and self.running else self.block
-
-
-def depth(loop: NestLoop) -> int:
-    """How many loops are around ``loop``."""
-    found, around = 0, loop.parent.loop
-    while around is not None:
-        found, around = found + 1, around.parent.loop
-    return found
 
 
 def is_node(source: Source) -> bool:

@@ -22,7 +22,7 @@ from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import Shapes
 from ilang_eq.lower.ir import Extent
 from ilang_eq.lower.meaning import Meanings
-from ilang_eq.lower.nest import Block, Instance, NestLoop, ReadOf, depth
+from ilang_eq.lower.nest import Block, Instance, NestLoop, ReadOf
 from ilang_eq.lower.storage import split_step
 
 Fused = dict[tuple[str, int], NestLoop]
@@ -124,8 +124,8 @@ def _shared_site(instance: Instance, before: list[Loop]) -> Block:
     loops = [instance.loops[b.axis][b.level] for b in before]
     above = [loop for loop in loops if loop is not None]
     if above:
-        return max(above, key=depth).body
-    outermost = min(instance.rides(), key=depth, default=None)
+        return max(above, key=lambda loop: loop.depth).body
+    outermost = min(instance.rides(), key=lambda loop: loop.depth, default=None)
     return instance.block if outermost is None else outermost.parent
 
 
@@ -278,11 +278,11 @@ def _parts_above(instance: Instance, axis: str, around: set[NestLoop]) -> dict[i
 def _meant(nest: KernelNest, node: int, axis: str, loops: Iterable[NestLoop]) -> tuple[Instance, str] | None:
     """The (instance, axis) among the riders of ``loops`` that a reduced axis of ``node`` runs along with."""
     best: tuple[int, int, Instance, str] | None = None
-    for loop in sorted(loops, key=depth):
+    for loop in sorted(loops, key=lambda loop: loop.depth):
         for instance, theirs in loop.riders:
             steps = nest.meanings.distance((node, axis), (instance.node, theirs))
             if steps is not None and (best is None or steps < best[0]):
-                best = (steps, depth(loop), instance, theirs)
+                best = (steps, loop.depth, instance, theirs)
     return None if best is None else (best[2], best[3])
 
 
@@ -319,7 +319,7 @@ def _split_text(factors: tuple[int, ...]) -> str:
 
 def _require_order(nest: KernelNest, reader: Instance, operand: int, producer: Expr, fused: Fused) -> None:
     shared = [fused[loop.axis, loop.level] for loop in producer.loops if (loop.axis, loop.level) in fused]
-    depths = [depth(loop) for loop in shared]
+    depths = [loop.depth for loop in shared]
     if depths != sorted(depths):
         raise StagingError(
             f"operand {operand}'s producer `{producer}` runs the loops it would share in another order",
