@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ilang_eq.extract import overlap
-from ilang_eq.extract.footprint import LINE, WAITED
+from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
 from ilang_eq.extract.micro_kernel import SCRATCH
-from ilang_eq.extract.rows import ELEMENT_BYTES, Costs, Mask, Numbers, SizedRows
+from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
 
 _STRIP = 64

@@ -22,16 +22,15 @@ from ilang_eq.extract.footprint import (
     WAITED,
     Cache,
     Extents,
-    Region,
     Traffic,
     TranslationBuffer,
     bytes_of,
-    regions,
     size_of,
 )
 from ilang_eq.extract.issue import issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
+from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
-from ilang_eq.extract.footprint import PAGE
+from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.full_model import TRANSLATIONS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
@@ -35,7 +35,6 @@ Mask = NDArray[np.bool_]
 Order = tuple[AxisId, ...]
 _T = TypeVar("_T", bound=np.generic)
 
-ELEMENT_BYTES = 4
 LINE_ELEMENTS = 16
 
 _SHARE = 0.5

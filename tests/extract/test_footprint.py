@@ -10,14 +10,13 @@ from ilang_eq.extract.footprint import (
     STREAMS,
     Cache,
     Pace,
-    Region,
     Span,
     Traffic,
     TranslationBuffer,
-    regions,
 )
 from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import load
+from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire

@@ -1,0 +1,252 @@
+"""What the loops of a nest touch, and how much of it each brings into a cache.
+
+A *region* is a loop with the spans that one run of it and one iteration touch. What does not fit between two uses is
+fetched anew, in part where it nearly fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, prod
+from typing import NamedTuple
+
+from ilang_eq.extract.footprint import (
+    ELEMENT_BYTES,
+    FITS,
+    LINE,
+    NONE,
+    OVERFLOWS,
+    SHORT,
+    STREAMS,
+    ByBuffer,
+    Cache,
+    Extents,
+    Pace,
+    Span,
+    Spans,
+    Traffic,
+    TranslationBuffer,
+    size_of,
+)
+from ilang_eq.extract.trips import Loop, Node
+from ilang_eq.lower.ir import Accumulate, Buffer, Load
+from ilang_eq.lower.walk import loads
+
+
+def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
+    """The share of each buffer that does not stay in a cache through what touches ``spans``; nothing if all does."""
+    amounts = {buffer: into.amounts(span) for buffer, span in spans.items()}
+    if sum(own for _, own in amounts.values()) <= FITS * into.size:
+        return {}
+    total = sum(amount for amount, _ in amounts.values())
+    full = {buffer: (own + (total - amount)) / into.size for buffer, (amount, own) in amounts.items()}
+    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in full.items() if taken > FITS}
+
+
+_Between = tuple[int, int]
+"""The first and the last of some loops in a body."""
+
+
+class _Use(NamedTuple):
+    """That a phase uses a buffer, and the loops since another one did; None if nothing in the body has used it."""
+
+    phase: int
+    since: _Between | None
+
+
+@dataclass(frozen=True)
+class Region:
+    """A loop, with what one run of it touches.
+
+    Args:
+        trips: how often its body runs.
+        whole: what a run touches in all.
+        iteration: what one iteration touches and has to keep.
+        loops: the loops in its body.
+        rest: what one run of the body's own statements touches.
+    """
+
+    trips: float
+    whole: Spans
+    iteration: Spans
+    loops: tuple[Region, ...]
+    rest: Spans
+
+    def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
+        """What one run brings into a cache."""
+        return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
+
+    def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
+        """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
+        found: list[ByBuffer] = [{} for _ in range(self.count)]
+        lost = _shares_lost(self.iteration, into)
+        anew = self._anew(into) if lost else []
+        since: dict[_Between, Mapping[str, float]] = {}
+        for buffer, span in self.whole.items():
+            least = into.fetch(span)
+            uses = self.uses[buffer]
+            again = [use for use in uses if buffer in anew[use.phase]] if buffer in lost else []
+            total = self.trips * sum(anew[use.phase][buffer].all for use in again)
+            gone = lost[buffer] if again and total >= least.all else 0.0
+            if gone < 1.0:
+                found[uses[0].phase][buffer] = least.times(1.0 - gone) if gone else least
+            if gone:
+                for phase, between in again:
+                    if between is not None and between not in since:
+                        since[between] = self._lost_between(between, into)
+                    share = gone if between is None else min(gone, since[between].get(buffer, 0.0))
+                    more = anew[phase][buffer].times(self.trips * share)
+                    found[phase][buffer] = Traffic.total((found[phase].get(buffer, NONE), more))
+        return found
+
+    def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
+        """What one iteration brings in where nothing has stayed, phase by phase."""
+        rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
+        return [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
+
+    def _lost_between(self, loops: _Between, into: Cache | TranslationBuffer) -> Mapping[str, float]:
+        """The share of each buffer that is gone after some of the loops in the body."""
+        first, last = loops
+        between: dict[str, Span] = {}
+        for loop in self.loops[first : last + 1]:
+            for name, span in loop.whole.items():
+                if name not in between or span.bytes > between[name].bytes:
+                    between[name] = span
+        return _shares_lost(between, into)
+
+    @cached_property
+    def count(self) -> int:
+        """Phases."""
+        return 1 + sum(loop.count for loop in self.loops)
+
+    @cached_property
+    def uses(self) -> Mapping[str, list[_Use]]:
+        """How the phases use each buffer, in their order; the last phase is of the body's own statements."""
+        found: dict[str, list[_Use]] = {}
+        owners: dict[str, int] = {}
+        before = 0
+        for owner, loop in enumerate(self.loops):
+            for buffer, uses in loop.uses.items():
+                first, *others = (before + use.phase for use in uses)
+                since = (owners[buffer], owner) if buffer in owners else None
+                found.setdefault(buffer, []).extend((_Use(first, since), *(_Use(n, None) for n in others)))
+                owners[buffer] = owner
+            before += loop.count
+        for buffer in self.rest:
+            found.setdefault(buffer, []).append(_Use(before, None))
+        for buffer in self.whole:
+            found.setdefault(buffer, [_Use(before, None)])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """The dimensions of a buffer, and whether it lies where the caller put it."""
+
+    dims: tuple[int, ...]
+    argument: bool
+
+
+class _Touch(NamedTuple):
+    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
+
+    place: Load
+    dims: tuple[int, ...]
+    counts: tuple[float, ...]
+    span: Span
+
+    def over(self, loop: Loop) -> _Touch:
+        """The same through all iterations of ``loop``; the same object if it does not move."""
+        moves = [loop.variable in index.variables for index in self.place.indices]
+        if not any(moves):
+            return self
+        pairs = zip(moves, self.counts, strict=True)
+        counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
+        return _touch(self.place, self.dims, counts, self.span)
+
+
+def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> _Touch:
+    """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
+    # what a divisor divides steps by multiples of it
+    left = [min(float(dim), count) for count, dim in zip(counts, dims, strict=True)]
+    run, size = 1.0, 1
+    while left and run > size - 0.5:
+        run *= left.pop()
+        size *= dims[len(left)]
+    while left and left[-1] == 1.0:
+        left.pop()
+        size *= dims[len(left)]
+    runs, run = prod(left), run * ELEMENT_BYTES
+    lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
+    stride = size * ELEMENT_BYTES
+    pace = _pace(runs, run, stride, before)
+    span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
+    return _Touch(place, dims, counts, span)
+
+
+def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
+    """How a loop goes through ``runs`` runs, if its iterations go through what was ``before``."""
+    if before.pace.jump:
+        return before.pace
+    return Pace(run) if runs <= STREAMS else Pace(before.run, stride)
+
+
+def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
+    """The outermost loops among ``nodes``."""
+    arrays = {b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input") for b in buffers}
+    return tuple(_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
+
+
+def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
+    """The region of ``loop``, and what it touches."""
+    inner = [_region(node, arrays) for node in loop.body if isinstance(node, Loop)]
+    own = _touches(loop, arrays)
+    touched = own + [touch for _, touches in inner for touch in touches]
+    through = [touch.over(loop) for touch in touched]
+    whole = _spans(through)
+    if not loop.is_phase:
+        loops = tuple(region for region, _ in inner)
+        return Region(loop.trips, whole, _spans(touched), loops, _spans(own)), through
+    # what a loop of unrolled nests accumulates into stays in registers
+    pairs = zip(touched, through, strict=True)
+    fetched = _spans([touch for touch, moved in pairs if not touch.span.written or moved is not touch])
+    return Region(loop.trips, whole, fetched, (), fetched), through
+
+
+def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
+    """Every place in the statements of ``loop`` itself, once; scalars live in registers."""
+    found: dict[Load, tuple[bool, bool]] = {}
+    for statement in (node for node in loop.body if not isinstance(node, Loop)):
+        for place in loads(statement.value):
+            found.setdefault(place, (False, False))
+        found[statement.target] = True, isinstance(statement, Accumulate)
+    touches: list[_Touch] = []
+    for place, (written, accumulated) in found.items():
+        if place.indices:
+            array = arrays[place.buffer]
+            vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * ELEMENT_BYTES > SHORT
+            element = Span(
+                1.0,
+                ELEMENT_BYTES,
+                ELEMENT_BYTES,
+                written,
+                ELEMENT_BYTES,
+                Pace(ELEMENT_BYTES),
+                accumulated,
+                array.argument and vectors,
+            )
+            touches.append(_touch(place, array.dims, (1.0,) * len(place.indices), element))
+    return touches
+
+
+def _spans(touches: Iterable[_Touch]) -> Spans:
+    """One span a buffer: of several the largest, since they tend to lie in each other."""
+    largest: dict[str, Span] = {}
+    for touch in touches:
+        span = touch.span
+        before = largest.get(touch.place.buffer)
+        if before is None or (span.bytes, span.written) > (before.bytes, before.written):
+            largest[touch.place.buffer] = span
+    return largest
