@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, register_tile
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Assign, Declare, For, Kernel, Load, Statement
 from ilang_eq.lower.walk import code, mentions, places, replace_in_body, stride, updates, walk
+from ilang_eq.lower.widths import WIDTHS
 
 LONGEST_TILE = 1024
 """The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""

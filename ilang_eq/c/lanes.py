@@ -7,9 +7,7 @@ from typing import assert_never
 from ilang_eq.lower.ir import Apply, Assign, Constant, For, Load, Scalar
 from ilang_eq.lower.scalar import Call, Infix, Truth, operands, spell
 from ilang_eq.lower.walk import declared_in, loads, places, stride, updates
-
-WIDTHS = (16, 8, 4)
-"""The vector types of generated code: each has that many lanes, or as many as the machine has if that is less."""
+from ilang_eq.lower.widths import WIDTHS, dividing, masked
 
 
 def lanes_of(loop: For, limit: int) -> int:
@@ -29,7 +27,18 @@ def lanes_of(loop: For, limit: int) -> int:
             return 1
     if any(stride(place, loop.variable) == "uneven" for place in places(loop.body)):
         return 1
-    return next((width for width in WIDTHS if limit % width == 0), 1)
+    return dividing(limit)
+
+
+def masked_lanes_of(loop: For, limit: int) -> int:
+    """The vector under whose mask ``limit`` steps go best, which no vector divides: 14 are most of 16 lanes.
+
+    1 if the body of ``loop`` must stay scalar, or a target does not move with it.
+    """
+    targets = [update.target for update in updates(loop.body) if update.target.indices]
+    if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) != "unit" for target in targets):
+        return 1
+    return masked(limit)
 
 
 def _liftable(value: Scalar) -> bool:

@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.lanes import lanes_of, masked_lanes_of
 from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest, Versions
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
+from ilang_eq.lower.widths import WIDTHS
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
@@ -118,7 +119,7 @@ def register_tile(
     nodes = within({})
     lane = _short_lane(reduction, short)
     enough = None if lane is None else full_fact(lane)
-    if lane is not None and enough is not None:
+    if lane is not None and enough is not None and enough not in facts:
         for width in narrower(enough.limit):
             nodes = (Versions((replace(enough, limit=width + 1),), nodes, within({lane.variable: width})),)
     return Bound(nodes, frozenset(found[0] for found in initial if found is not None))
@@ -197,7 +198,7 @@ def _item(statement: Statement, private: set[str]) -> Statement | _Nest | None:
             limits = [loop.limit for loop in loops if loop.limit is not None and loop.step == 1]
             if len(limits) < len(loops) or any(isinstance(s, For) for s in body):
                 return None
-            lanes = lanes_of(loops[-1], limits[-1])
+            lanes = max(lanes_of(loops[-1], limits[-1]), masked_lanes_of(loops[-1], limits[-1]))
             inside = [u.target for u in updates(body) if isinstance(u, Accumulate) and u.target.buffer in private]
             if any(stride(target, loops[-1].variable) != "unit" for target in inside):
                 lanes = 1
@@ -236,10 +237,11 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
         mine = set(declared_in(nest.body))
         written = [u.target for u in updates(nest.body) if u.target.buffer not in mine]
         for loop in nest.loops:
-            if full_fact(loop) in facts:
+            uneven = loop == nest.loops[-1] and bool((loop.limit or 0) % nest.lanes)
+            if full_fact(loop) in facts and not uneven:
                 continue
             if not _stripped(loop, reduction) and not (
-                masked and loop.outer and all(mentions(target, loop.variable) for target in written)
+                (masked or uneven) and loop.outer and all(mentions(target, loop.variable) for target in written)
             ):
                 return None
             short[loop] = None
@@ -297,7 +299,8 @@ def _with_tiles(
     for a, known in zip(reduction.accumulators, initial, strict=True):
         own = partial & {loop.variable for loop in a.own}
         target, op = a.statement.target, a.statement.op
-        tiles.append(Tile(a.name, tuple(loop.limit or 0 for loop in a.indexed)))
+        *rows_of_it, width = (loop.limit or 0 for loop in a.indexed)
+        tiles.append(Tile(a.name, (*rows_of_it, -(-width // a.lanes) * a.lanes)))
         if a.reduced:
             known = _identity(op)
             store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))

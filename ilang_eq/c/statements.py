@@ -9,7 +9,6 @@ from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import bound_text, left_text, step_text
-from ilang_eq.c.lanes import WIDTHS
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.quotients import inverted
@@ -19,6 +18,7 @@ from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
+from ilang_eq.lower.widths import WIDTHS
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ilang_eq.c.lanes import WIDTHS, lanes_of
+from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.vectors import Used, indented, vector_lines
@@ -17,6 +17,7 @@ from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.ir import Assign, For, Kernel, Load, Program
 from ilang_eq.lower.walk import declared_in, loads, places, stride, updates, walk
+from ilang_eq.lower.widths import WIDTHS
 from ilang_eq.lower.within import moved
 
 STREAMED_FLOATS = 8 * 1024 * 1024

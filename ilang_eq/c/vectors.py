@@ -123,12 +123,15 @@ class VectorPrinter(Printer):
         return f"{self.lane}_end - {self.lane}"
 
     def exposed(self, load: Load) -> frozenset[str]:
-        """The partial variables by which ``load`` could leave its buffer: those that index more than a tile."""
+        """The partial variables by which ``load`` could leave its buffer, or a row of it that is no whole vectors."""
         if load.buffer not in self.layout.buffers:
             return frozenset()
         sizes = self.layout.buffers[load.buffer].dims
-        open_ended = (i for i, size in zip(load.indices, sizes, strict=True) if not isinstance(size, int))
-        return self.nest.partial & {variable for index in open_ended for variable in index.variables}
+        found: set[str] = set()
+        for index, size in zip(load.indices, sizes, strict=True):
+            if not isinstance(size, int) or (self.lane in index.variables and size % self.lanes):
+                found.update(index.variables)
+        return self.nest.partial & found
 
     def clamped(self, load: Load) -> Load:
         """``load`` with partial rows held at the last one there is."""

@@ -26,7 +26,7 @@ OVERFLOWS = 1.4
 lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second level of 2 MiB (papers_notes/ecm.md)."""
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
-START = 256
+START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen."""
 STREAMS = 32
 """Runs that prefetchers follow side by side: as many pages as the one beside the second-level cache keeps an eye on."""

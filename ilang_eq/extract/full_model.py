@@ -35,6 +35,7 @@ from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
+from ilang_eq.lower.widths import dividing
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
@@ -161,8 +162,9 @@ def _nests(
     """
     nodes = evaluate(body, extents)
     places = iter(regions(nodes, buffers, extents))
-    padded = frozenset(buffer.name for buffer in buffers if buffer.dims and isinstance(buffer.dims[-1], int))
-    panels = frozenset(b.name for b in buffers if b.name in padded and len(b.dims) > 1)
+    rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
+    padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
+    panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For))

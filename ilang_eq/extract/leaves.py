@@ -154,8 +154,8 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     if lanes == 1:
         return _run(statements, stack, machine, 1)
     if stack.loops[-1].width is not None:
-        unit = stack.padded()
-        full = prod(loop.full for loop in stack.unit)
+        unit = stack.padded(lanes)
+        full = 0.0 if stack.loops[-1].width % lanes else prod(loop.full for loop in stack.unit)
         tail = (1.0 - full) * _run(statements, unit, machine, lanes, known, masked=True) if full < 1.0 else 0.0
         return full * _run(statements, unit, machine, lanes, known) + tail
     step = STRIP if _folds(statements, stack) else lanes
@@ -198,7 +198,7 @@ def _lanes(statements: Statements, stack: Stack, machine: Machine) -> int:
     width = stack.loops[-1].width
     if width is None:
         return machine.lanes
-    return min(machine.lanes, lanes_of(width))
+    return min(machine.lanes, lanes_of(stack.loops[-1], tuple(statements)))
 
 
 def _recurs(statements: Statements, stack: Stack) -> bool:

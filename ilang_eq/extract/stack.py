@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import ceil
 from operator import mul
 
 from ilang_eq.extract.trips import Loop
@@ -43,10 +44,11 @@ class Stack:
         """The same with another number of trips in the innermost loop, which is the unit."""
         return self._running(len(self.loops) - 1, (trips,))
 
-    def padded(self) -> Stack:
-        """The same with every loop of the unit at its full width."""
+    def padded(self, lanes: int) -> Stack:
+        """The same with every loop of the unit at its full width, and the innermost one at whole vectors."""
         pairs = zip(self.unit, self.trips[self.unrolled :], strict=True)
-        return self._running(self.unrolled, tuple(t if loop.width is None else loop.width for loop, t in pairs))
+        *outer, last = (t if loop.width is None else loop.width for loop, t in pairs)
+        return self._running(self.unrolled, (*outer, ceil(last / lanes) * lanes))
 
     def _running(self, unrolled: int, trips: tuple[float, ...]) -> Stack:
         """The same with the loops from ``unrolled`` on as the unit, with other ``trips``."""

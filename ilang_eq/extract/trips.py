@@ -16,6 +16,7 @@ from typing import assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
 from ilang_eq.lower.walk import loads, mentions
+from ilang_eq.lower.widths import dividing, masked
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -46,7 +47,7 @@ class Loop:
             loops.append(inner)
         body = leaves(loops[-1].body)
         widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
-        if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(widths[-1]):
+        if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(loops[-1], body):
             return None
         return tuple(loops), body
 
@@ -84,9 +85,15 @@ def _moves(statement: Accumulate, loop: Loop) -> bool:
     return mentions(statement.target, loop.variable)
 
 
-def lanes_of(width: int) -> int:
-    """The widest vector, of those that code is made of, that divides ``width``; 1 if there is none."""
-    return next((n for n in (16, 8, 4) if width % n == 0), 1)
+def lanes_of(loop: Loop, body: Leaves) -> int:
+    """The lanes in which ``body``, all that is in ``loop``, takes its constant number of iterations.
+
+    Sums that move with the loop are held in registers, whose vectors may be longer than what they hold.
+    """
+    width = loop.width or 1
+    kept = [statement for statement in body if statement.target.indices]
+    sums = bool(kept) and all(isinstance(s, Accumulate) and _moves(s, loop) for s in kept)
+    return masked(width) if sums else dividing(width)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,21 @@ def test_matmul_tiles_live_in_registers_in_two_versions() -> None:
         assert [short.variable for short in tail.partial] == ["i1", "j1"]
 
 
+def test_a_tile_that_is_no_whole_vectors_lives_in_registers_under_a_mask() -> None:
+    full, tail = of(Registers, list(walk(bind(programs.matmul(6, 14).kernels[0]))))
+    assert isinstance(full, Registers)
+    assert isinstance(tail, Registers)
+    assert [tile.dims for tile in (*full.tiles, *tail.tiles)] == [(6, 16), (6, 16)]
+    assert [short.variable for short in full.partial] == ["j1"]
+    assert [short.variable for short in tail.partial] == ["i1", "j1"]
+
+
+def test_a_sum_over_lanes_that_are_no_whole_vectors_is_left_to_the_compiler() -> None:
+    """A lane beyond the end would be added."""
+    nodes = list(walk(bind(programs.dot_products(4, 4, 14).kernels[0])))
+    assert not of(Registers, nodes)
+
+
 def test_initialisation_before_a_tile_is_absorbed() -> None:
     nodes = list(walk(bind(programs.matmul(6, 32).kernels[0])))
     for registers in of(Registers, nodes):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ilang_eq import i
+from ilang_eq import I, i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.registers import narrower
@@ -197,6 +197,29 @@ def test_a_short_tile_of_any_width(columns: int, threads: int) -> None:
     CKernel(programs.matmul(4, 64), threads=threads)(a, b, out=out)
     np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
     assert (guarded[out.size :] == 7.0).all()
+
+
+@pytest.mark.parametrize("flag", ["", "-mno-avx512f", "-mno-avx"])
+@pytest.mark.parametrize("width", [5, 6, 14, 30, 50])
+def test_tiles_that_are_no_whole_vectors(width: int, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their last vector is masked, in panels and in tiles that stay on the stack as well."""
+    if flag and platform.machine() != "x86_64":
+        pytest.skip("the flags are for x86-64")
+    monkeypatch.setenv("CC", f"cc {flag}")
+    split, loops = f"|i:4,j:{width}|", "jki'j'"
+    chain = (
+        (I | i(f"+kj~kj|j:{width}|jkj'"))
+        >> i(f"ik*kj~kij{split}ij1{loops[1:]}")
+        >> i(f"+kij~ij{split}ij{loops[1:]}0")
+        >> i(f"ij*2~ij{split}ij0i'j'")
+    )
+    for rows, inner, columns in ((9, 7, width), (4, 3, 2 * width), (5, 11, 3 * width + 1), (3, 2, 1)):
+        a, b = normal((rows, inner), (inner, columns))
+        guarded = np.full(rows * columns + 64, 7.0, np.float32)
+        out = guarded[: rows * columns].reshape(rows, columns)
+        chain.compile("c", threads=1)(a, b, out=out)
+        np.testing.assert_allclose(out, 2.0 * (a.astype(np.float64) @ b), rtol=1e-4, atol=1e-4)
+        assert (guarded[out.size :] == 7.0).all()
 
 
 def test_narrower_code_for_fewer_lanes() -> None:

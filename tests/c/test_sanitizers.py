@@ -27,9 +27,19 @@ PANELS = lower(
         (I | i("+kj~kj|j:2:16|jj'kj''")) >> i("ik*kj~kij|i:4,j:2:16|jij'ki'j''") >> i("+kij~ij|i:4,j:2:16|jij'ki'j''0")
     )
 )
+ODD_PANELS = lower(
+    wire(
+        (I | i("+kj~kj|j:14|jkj'"))
+        >> i("ik*kj~kij|i:4,j:14|ij1ki'j'")
+        >> i("+kij~ij|i:4,j:14|ijki'j'0")
+        >> i("ij*2~ij|i:4,j:14|ij0i'j'")
+    )
+)
 CASES = {
     "matmul 6x32": (programs.matmul(6, 32), [(13, 17), (17, 33)]),
     "matmul 6x64": (programs.matmul(6, 64), [(13, 17), (17, 37)]),
+    "matmul 5x14": (programs.matmul(5, 14), [(13, 17), (17, 28)]),
+    "panels of 14": (ODD_PANELS, [(9, 13), (13, 42)]),
     "matmul 8x16x8": (programs.matmul(8, 16, block=8), [(9, 13), (13, 19)]),
     "dot products": (programs.dot_products(4, 4, 16), [(7, 37), (5, 37)]),
     "transposed": (programs.transposed(4, 16), [(7, 5), (19, 5)]),

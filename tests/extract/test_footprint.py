@@ -89,8 +89,8 @@ def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many
 
 
 def test_prefetchers_follow_short_strides() -> None:
-    """Stretches of 1024 bytes in every 1024 come foreseen but for an eighth, those in every 4096 three quarters."""
-    near, far = (Pace(1024, jump) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
+    """Stretches of 512 bytes in every 1024 come foreseen but for an eighth, those in every 4096 three quarters."""
+    near, far = (Pace(512, jump) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
     assert (near.missed, far.missed) == (0.125, 0.25)
 
 
