@@ -27,7 +27,8 @@ lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second l
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 START = 128
-"""Bytes at the start of a run of consecutive lines that come unforeseen."""
+"""Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
+with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
 STREAMS = 32
 """Runs that prefetchers follow side by side: as many pages as the one beside the second-level cache keeps an eye on."""
 FOLLOWED = 2048
