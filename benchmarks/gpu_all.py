@@ -62,7 +62,7 @@ def steps(schedules: Path, folder: Path, python: str = sys.executable) -> tuple[
         Step("tests", device, 100, (*pytest, "-m", "not gpu", _TESTS)),
     ]
     sanitizer = shutil.which("compute-sanitizer")
-    few = ("-k", "components or memory or special")
+    few = ("-k", "components or memory or special or tiles")
     for tool in ("memcheck", "racecheck") if sanitizer else ():
         checked = (sanitizer or "", "--tool", tool, "--error-exitcode", "9", "--target-processes", "all")
         found.append(Step(tool, (*checked, *device, *few), 60, (), (("ILANG_EQ_GPU_SEEDS", "10"),)))

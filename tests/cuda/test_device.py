@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ from ilang_eq.cuda import device
 from ilang_eq.cuda.build import build
 from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import BuildError, DeviceError
-from ilang_eq.lower.ir import Program
+from ilang_eq.lower.ir import Precision, Program
 from tests.c import programs
 from tests.cuda.fake_cupy import Fake, ndarray
-from tests.cuda.schedules import NAMED, SOFTMAX, program
+from tests.cuda.schedules import NAMED, SOFTMAX, attention, dots, matmul, program
 from tests.cuda.test_emulated import POINTWISE, SIZES, SPECIAL, inputs, meaning, random_cases
 
 SEEDS = int(os.environ.get("ILANG_EQ_GPU_SEEDS", "120"))
@@ -81,6 +81,32 @@ def test_components(name: str, machine: Machine) -> None:
     for size in SIZES if machine.real else ("less than a tile",):
         arrays = inputs(made, size)
         compared(machine.run(made, arrays), several(NAMED[name].interpret(*arrays)), f"{name}, {size}", 1e-5)
+
+
+TILED = {
+    "product": (matmul(64, 16), ("mk", "kn")),
+    "more shared memory than may be declared": (matmul(128, 32), ("mk", "kn")),
+    "dot products": (dots(32, 32, 16), ("mk", "nk")),
+    "rows of eight": (dots(32, 32, 8), ("mk", "nk")),
+    "weighted sums": (attention(32, 32, 32, 16), ("mk", "nk", "np")),
+}
+"""Tiles that are copied ahead, for tensor cores where they are granted; and the axes of the inputs."""
+AXES = ({"m": 100, "n": 130, "k": 70, "p": 50}, {"m": 128, "n": 128, "k": 64, "p": 64})
+ERRORS: dict[Precision, float] = {"float32": 1e-5, "tf32x3": 1e-5, "tf32": 1e-2}
+"""Of results, relative to the largest; weights have the absolute error of scores."""
+
+
+def test_tiles(machine: Machine) -> None:
+    for name in TILED if machine.real else ("dot products",):
+        component, axes = TILED[name]
+        for precision in ERRORS if machine.real else ("tf32x3",):
+            made = replace(program(component), precision=precision)
+            for sizes in AXES if machine.real else ({"m": 3, "n": 5, "k": 4},):
+                rng = np.random.default_rng(0)
+                arrays = [rng.standard_normal([sizes[a] for a in of], dtype=np.float32) for of in axes]
+                right = np.asarray(component.interpret(*arrays))
+                (got,) = machine.run(made, arrays)
+                assert np.abs(got - right).max() < ERRORS[precision] * np.abs(right).max(), (name, precision, sizes)
 
 
 def test_random_programs(machine: Machine) -> None:
