@@ -222,6 +222,29 @@ def test_tiles_that_are_no_whole_vectors(width: int, flag: str, monkeypatch: pyt
         assert (guarded[out.size :] == 7.0).all()
 
 
+@pytest.mark.parametrize("width", [6, 14, 30])
+@pytest.mark.parametrize("columns", [5, 14, 61, 210])
+def test_sums_of_parts_that_are_no_whole_vectors(width: int, columns: int) -> None:
+    """Lanes beyond the end of a part belong to the next: nothing counts twice, in numbers, in rows or beside others."""
+    (x,) = normal((9, columns))
+    want = x.astype(np.float64)
+    e = np.exp(want - want.max(1, keepdims=True))
+    softmax = (
+        (I & i(f">ij~i|j:{width}|ijj'"))
+        >> i("ij-i~ij||i1j")
+        >> i("^ij~ij||ij0")
+        >> (I & i(f"+ij~i|j:{width}|i0jj'"))
+        >> i("ij/i~ij||i10j")
+    )
+    np.testing.assert_allclose(softmax.compile("c", threads=1)(x), e / e.sum(1, keepdims=True), rtol=1e-5)
+    for text in (f"+ij~i|j:{width}|ijj'", f"+ij~i|i:4,j:{width}|iji'j'", f"+ij~i|i:4,j:{width}|ii'jj'"):
+        np.testing.assert_allclose(i(text).compile("c", threads=1)(x), want.sum(1), rtol=1e-4, atol=1e-4)
+    for text in (f"+ij~j|i:4,j:{width}|jij'i'", f"+ij~j|i:4,j:{width}|iji'j'"):
+        np.testing.assert_allclose(i(text).compile("c", threads=1)(x), want.sum(0), rtol=1e-4, atol=1e-4)
+    total = i(f"+ij~i|j:{width}|ijj'") >> i(f"+i~.|i:{width}|ii'")
+    np.testing.assert_allclose(total.compile("c", threads=1)(x), want.sum(), rtol=1e-4, atol=1e-4)
+
+
 def test_narrower_code_for_fewer_lanes() -> None:
     assert [list(narrower(limit)) for limit in (16, 48, 128)] == [[], [32, 16], [96, 64, 32]]
     source = emit(programs.matmul(4, 48))
