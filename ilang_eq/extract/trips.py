@@ -91,7 +91,7 @@ def lanes_of(loop: Loop, body: Leaves) -> int:
     Sums that move with the loop are held in registers, whose vectors may be longer than what they hold.
     """
     width = loop.width or 1
-    kept = [statement for statement in body if statement.target.indices]
+    kept = [s for s in body if isinstance(s, Accumulate) or s.target.indices]
     sums = bool(kept) and all(isinstance(s, Accumulate) and _moves(s, loop) for s in kept)
     return masked(width) if sums else dividing(width)
 
