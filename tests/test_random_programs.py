@@ -17,6 +17,7 @@ from ilang_eq.errors import ScheduleError
 from ilang_eq.lang.interpreter import interpret
 from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
+from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Program
 from tests.lower.execute import execute
 from tests.random_programs import Case, random_case
@@ -46,9 +47,15 @@ def compare(seeds: Iterable[int], compiled: bool) -> tuple[int, int]:
         program, right = lowered(case), tame(case)
         if program is None or right is None:
             continue
+        placed = in_place(program)
+        check(placed)
         got = CKernel(program, 2)(*case.arrays) if compiled else execute(program, case.arrays)
+        results = got if isinstance(got, tuple) else (got,)
+        if placed != program and not compiled:
+            for mine, before in zip(execute(placed, case.arrays), results, strict=True):
+                np.testing.assert_array_equal(mine, before, err_msg=f"seed {seed}, rows in place")
         tolerance = 2e-3 if compiled else 1e-6
-        for mine, theirs in zip(got if isinstance(got, tuple) else (got,), right, strict=True):
+        for mine, theirs in zip(results, right, strict=True):
             scale = max(1.0, float(np.abs(theirs).max(initial=0)))
             np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance * scale, err_msg=f"seed {seed}")
         compared += 1

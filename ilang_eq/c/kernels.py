@@ -21,6 +21,7 @@ from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.division import FEW, Apart, divided
+from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
@@ -40,7 +41,7 @@ class KernelText:
 
 def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
     """The kernels of ``program`` in C, two versions where few rows are better shared; ``used`` collects their needs."""
-    division = divided(program)
+    division = divided(in_place(program))
     texts: list[KernelText] = []
     for kernel, apart in zip(division.program.kernels, division.apart, strict=True):
         text = kernel_text(division.program, kernel, used)

@@ -35,15 +35,6 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
-static inline int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
 // Asks the second cache for floats that are needed later; they may lie beyond the end.
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
@@ -271,15 +262,15 @@ static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i,
     }
 }
 
-static NOINLINE void tasks_div3_few_rows_2(int64_t first, int64_t last, int64_t i, const float *restrict in0, float *restrict max0, float *restrict pow1, int64_t in0_1)
+static NOINLINE void tasks_div3_few_rows_2(int64_t first, int64_t last, int64_t i, const float *restrict in0, float *restrict out0, float *restrict max0, int64_t in0_1)
 {
 #pragma omp simd
     for (int64_t j = first; j < last; j++) {
-        pow1[j] = exp_of(in0[i * in0_1 + j] - max0[0]);
+        out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0[0]);
     }
 }
 
-static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, float *restrict pow1, float *restrict add2_chunk2, int64_t in0_1)
+static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, int64_t i, float *restrict out0, float *restrict add2_chunk2, int64_t in0_1)
 {
     for (int64_t j_chunk = first * 32768; j_chunk < least(last * 32768, in0_1); j_chunk += 32768) {
         add2_chunk2[j_chunk / 32768] = 0.0f;
@@ -294,14 +285,14 @@ static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, float *r
                 for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_chunk - j_block); j += 64) {
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_chunk2_block_tile[j_lane]) += V16(pow1[j_chunk + j_block + j + j_lane]);
+                        V16(add2_chunk2_block_tile[j_lane]) += V16(out0[i * in0_1 + j_chunk + j_block + j + j_lane]);
                     }
                 }
                 for (int64_t j = least(4096, in0_1 - j_chunk - j_block) / 64 * 64; j < least(4096, in0_1 - j_chunk - j_block); j += 64) {
                     const int64_t j_lane_end = least(64, in0_1 - j_chunk - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&pow1[j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                     }
                 }
                 {
@@ -317,19 +308,19 @@ static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, float *r
     }
 }
 
-static NOINLINE void tasks_div3_few_rows_4(int64_t first, int64_t last, int64_t i, float *restrict out0, float *restrict pow1, float *restrict add2, int64_t in0_1)
+static NOINLINE void tasks_div3_few_rows_4(int64_t first, int64_t last, int64_t i, float *restrict out0, float *restrict add2, int64_t in0_1)
 {
     {
         const float inverse = 1.0f / add2[0];
         if (isnormal(inverse)) {
 #pragma omp simd
             for (int64_t j = first; j < last; j++) {
-                out0[i * in0_1 + j] = pow1[j] * inverse;
+                out0[i * in0_1 + j] = out0[i * in0_1 + j] * inverse;
             }
         } else {
 #pragma omp simd
             for (int64_t j = first; j < last; j++) {
-                out0[i * in0_1 + j] = pow1[j] / add2[0];
+                out0[i * in0_1 + j] = out0[i * in0_1 + j] / add2[0];
             }
         }
     }
@@ -341,8 +332,6 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
     scratch += padded(1);
     float *restrict max0_chunk1 = scratch;
     scratch += padded(ceil_div(in0_1, 32768));
-    float *restrict pow1 = scratch;
-    scratch += padded(in0_1);
     float *restrict add2 = scratch;
     scratch += padded(1);
     float *restrict add2_chunk2 = scratch;
@@ -369,7 +358,7 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t share = share_of(tasks, team, 4096);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, max0, pow1, in0_1);
+                tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, out0, max0, in0_1);
         }
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
@@ -377,7 +366,7 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_3(first, least(first + share, tasks), pow1, add2_chunk2, in0_1);
+                tasks_div3_few_rows_3(first, least(first + share, tasks), i, out0, add2_chunk2, in0_1);
         }
         for (int64_t j_chunk_block = 0; j_chunk_block < in0_1; j_chunk_block += 2097152) {
             float add2_block1 = 0.0f;
@@ -392,15 +381,13 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t share = share_of(tasks, team, 4096);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, pow1, add2, in0_1);
+                tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, add2, in0_1);
         }
     }
 }
 
-static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch)
+static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1)
 {
-    float *restrict pow1 = scratch;
-    scratch += padded(in0_1);
     for (int64_t i = first; i < last; i++) {
         const int out0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536;
         const int in0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536 && i + 2 <= in0_0;
@@ -443,25 +430,25 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4, 32);
             }
             if (out0_asked) {
-                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 2 / 4, 32);
+                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4, 48);
             }
             {
-                vec16 pow1_value_each[64 / LANES16];
+                vec16 out0_value_each[64 / LANES16];
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    pow1_value_each[j_lane / LANES16] = V16(in0[i * in0_1 + j + j_lane]) - max0;
+                    out0_value_each[j_lane / LANES16] = V16(in0[i * in0_1 + j + j_lane]) - max0;
                 }
-                exp_of16_each(pow1_value_each, 64 / LANES16);
+                exp_of16_each(out0_value_each, 64 / LANES16);
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    const vec16 pow1_value = pow1_value_each[j_lane / LANES16];
-                    V16(pow1[j + j_lane]) = pow1_value;
+                    const vec16 out0_value = out0_value_each[j_lane / LANES16];
+                    V16(out0[i * in0_1 + j + j_lane]) = out0_value;
                 }
             }
         }
 #pragma omp simd
         for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
-            pow1[j] = exp_of(in0[i * in0_1 + j] - max0);
+            out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
         }
         for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
             float add2_block = 0.0f;
@@ -475,19 +462,16 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     if (in0_asked) {
                         fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4, 16);
                     }
-                    if (out0_asked) {
-                        make_room(out0, i * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4, 16);
-                    }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_block_tile[j_lane]) += V16(pow1[j_block + j + j_lane]);
+                        V16(add2_block_tile[j_lane]) += V16(out0[i * in0_1 + j_block + j + j_lane]);
                     }
                 }
                 for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        V16(add2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                     }
                 }
                 {
@@ -509,12 +493,12 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     }
 #pragma omp simd
                     for (int64_t j = j_strip; j < j_strip + 64; j++) {
-                        out0[i * in0_1 + j] = pow1[j] * inverse;
+                        out0[i * in0_1 + j] = out0[i * in0_1 + j] * inverse;
                     }
                 }
 #pragma omp simd
                 for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
-                    out0[i * in0_1 + j] = pow1[j] * inverse;
+                    out0[i * in0_1 + j] = out0[i * in0_1 + j] * inverse;
                 }
             } else {
                 for (int64_t j_strip = 0; j_strip + 64 <= in0_1; j_strip += 64) {
@@ -523,19 +507,19 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     }
 #pragma omp simd
                     for (int64_t j = j_strip; j < j_strip + 64; j++) {
-                        out0[i * in0_1 + j] = pow1[j] / add2;
+                        out0[i * in0_1 + j] = out0[i * in0_1 + j] / add2;
                     }
                 }
 #pragma omp simd
                 for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
-                    out0[i * in0_1 + j] = pow1[j] / add2;
+                    out0[i * in0_1 + j] = out0[i * in0_1 + j] / add2;
                 }
             }
         }
     }
 }
 
-static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch, int threads)
+static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, int threads)
 {
     {
         const int64_t tasks = in0_0;
@@ -543,7 +527,7 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
         const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
-            tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(in0_1)));
+            tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1);
     }
 }
 
@@ -562,6 +546,7 @@ static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
 int64_t ilang_workspace(const int64_t *extents, int threads)
 {
     const int64_t in0_1 = extents[1];
+    (void)threads;
     int64_t total = 0;
     int64_t most = 0, scratch;
     scratch = 0;
@@ -569,15 +554,9 @@ int64_t ilang_workspace(const int64_t *extents, int threads)
         return -1;
     if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
         return -1;
-    if (reserve(&scratch, 1, 1, (const int64_t[]){in0_1}))
-        return -1;
     if (reserve(&scratch, 1, 1, (const int64_t[]){1}))
         return -1;
     if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
-        return -1;
-    most = scratch > most ? scratch : most;
-    scratch = 0;
-    if (reserve(&scratch, threads, 1, (const int64_t[]){in0_1}))
         return -1;
     most = scratch > most ? scratch : most;
     if (__builtin_add_overflow(total, most, &total))
@@ -600,6 +579,6 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     if (in0_0 < 8 && in0_1 >= 65536)
         kernel_div3_few_rows(in0, out0, in0_0, in0_1, scratch, threads);
     else
-        kernel_div3(in0, out0, in0_0, in0_1, scratch, threads);
+        kernel_div3(in0, out0, in0_0, in0_1, threads);
     return 0;
 }
