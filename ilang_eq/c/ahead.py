@@ -17,8 +17,9 @@ Rows of arguments that one reduction alone goes through come from memory, and ev
 exponentials of decode attention, stops the prefetchers. Asked for a page ahead, 32 queries against 8192 keys each take
 12.4 ms instead of 15.8 on Cascade Lake, where reading takes 12 to 13.
 
-A panel is larger than the nearest cache, so that each row of it comes from the second one, at up to a line in three
-cycles. Asked for a few steps ahead, it is there in time: products take 4 to 10 % less on Cascade Lake.
+A panel is larger than the nearest cache, so that each row of it, or the part that a tile reads, comes from the second
+one, at up to a line in three cycles. Asked for a few steps ahead, it is there in time: products take 4 to 10 % less on
+Cascade Lake.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The floats that a step reads of a panel, or copies to one, ``SOON`` steps further."""
+    """The floats that a step reads of a panel, or copies to one, some steps further."""
 
     place: Load
     width: int
@@ -85,7 +86,7 @@ class Stream:
 def panels_ahead(reduction: Loop, layout: Layout) -> tuple[Ahead, ...]:
     """What is worth asking for in each step of ``reduction``."""
     found: dict[str, Ahead] = {}
-    for place, width, _ in _panels(reduction, layout, "argument", "shared"):
+    for place, width in _panels(reduction, layout, "argument", "shared"):
         ahead = _ahead(place, width, reduction)
         if ahead is not None:
             found.setdefault(place.buffer, ahead)
@@ -95,8 +96,9 @@ def panels_ahead(reduction: Loop, layout: Layout) -> tuple[Ahead, ...]:
 def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
     """The rows of whole lines that steps of ``reduction`` come to soon."""
     found: dict[str, Row] = {}
-    for place, width, nest in _panels(reduction, layout, "argument", "shared", "private"):
-        if width % LINE == 0:
+    for place, nest in _reads(reduction, layout, "argument", "shared", "private"):
+        width = _width(place, reduction.source, nest.loops, layout)
+        if width and width % LINE == 0:
             inside = {loop.variable for loop in nest.loops}
             found.setdefault(place.buffer, Row(_soon(place, reduction.source.variable, inside, SOON), width))
     return tuple(found.values())
@@ -133,12 +135,12 @@ def _stream(place: Load, nest: Sequence[For], reduction: Loop) -> Stream | None:
     return Stream(place, width, steps[-1].limit)
 
 
-def _panels(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, int, VectorNest]]:
-    """The panels in some kinds of ``storage`` that ``reduction`` reads: where, how much in a step, in which nest."""
+def _panels(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, int]]:
+    """The panels in some kinds of ``storage`` that ``reduction`` reads whole: where, and how much in a step."""
     for place, nest in _reads(reduction, layout, *storage):
         width = _width(place, reduction.source, nest.loops, layout)
-        if width:
-            yield place, width, nest
+        if width and width == layout.buffers[place.buffer].dims[-1]:
+            yield place, width
 
 
 def _reads(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, VectorNest]]:
@@ -151,15 +153,14 @@ def _reads(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple
 
 
 def _width(place: Load, reduction: For, nest: Sequence[For], layout: Layout) -> int:
-    """The floats that a step of ``reduction`` reads, if the next step goes on where it ends; else 0."""
-    if len(place.indices) < 2:
+    """The floats of a panel's row that a step of ``reduction`` reads, if the next step reads the next row; else 0."""
+    if len(place.indices) < 2 or not isinstance(layout.buffers[place.buffer].dims[-1], int):
         return 0
-    size = layout.buffers[place.buffer].dims[-1]
     *_, step, last = place.indices
-    lengths = [loop.limit for loop in nest if loop.variable in last.variables and len(last.variables) == 1]
+    lengths = [loop.limit for loop in nest if loop.variable in last.variables]
     follows = reduction.variable in step.variables and step.divisor == 1 and reduction.step == 1
     elsewhere = sum(reduction.variable in index.variables for index in place.indices) > 1
-    return size if isinstance(size, int) and lengths == [size] and follows and not elsewhere else 0
+    return lengths[0] or 0 if len(lengths) == 1 and last.divisor == 1 and follows and not elsewhere else 0
 
 
 def _ahead(place: Load, width: int, reduction: Loop) -> Ahead | None:

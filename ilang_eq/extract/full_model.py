@@ -34,7 +34,7 @@ from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
-from ilang_eq.lower.walk import buffers_of, code, loads, updates
+from ilang_eq.lower.walk import buffers_of, code
 from ilang_eq.lower.widths import dividing
 
 TASK_CYCLES = 40.0
@@ -165,7 +165,7 @@ def _nests(
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
-    known = Known(padded, panels - _read_in_parts(body))
+    known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For))
     for node in nodes:
@@ -209,12 +209,6 @@ def _nest(
         stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
     overhead = machine.fork_join_us * _US if used > 1 else 0.0
     return _NestCost(tuple(map(tuple, phases)), stall, overhead)
-
-
-def _read_in_parts(body: Sequence[Statement]) -> frozenset[str]:
-    """Buffers of whose rows several loops take turns to read parts: nothing asks for these (``c/ahead.py``)."""
-    read = (place for update in updates(body) for place in loads(update.value) if place.indices)
-    return frozenset(place.buffer for place in read if len(place.indices[-1].variables) > 1)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

@@ -25,6 +25,7 @@ CHUNKS = (
     (I | i("+kj~kj|j:16,k:8|kjk'j'")) >> i("ik*kj~kij|i:4,j:16,k:8|kjik'i'j'") >> i("+kij~ij|i:4,j:16,k:8|kjik'i'j'0")
 )
 ONCE = (I | i("+kj~kj|j:4|jkj'")) >> i("ik*kj~kji|i:16,j:4|ijkj'i'") >> i("+kji~ij|i:16,j:4|ijkj'i'0")
+PARTS = (I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:4,j:2:16|jij'ki'j''") >> i("+kij~ij|i:4,j:2:16|jij'ki'j''0")
 FORMS: dict[str, Component] = {"rows": ROWS, "pairs": PAIRS, "chunks": CHUNKS, "once": ONCE}
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -75,6 +76,18 @@ def test_every_panel_but_the_first_is_asked_for(form: str, panel: int, monkeypat
     assert lines[-(-panel // 16) : floats // 16].all()
     assert not count[1:panel].any(), "where there is no next panel, a line that is there is asked for"
     assert not count[floats + panel :].any()
+
+
+@needs_compiler
+def test_parts_of_rows_of_panels_are_asked_for_some_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tile asks for the part that it reads; nothing asks for the next panel, which no reduction reads whole."""
+    rows, width, columns = 33, 24, 64
+    count = asked(PARTS, rows, width, columns, monkeypatch, "fetch_soon")
+    expected = {
+        ((panel * width + k + SOON) * 2 + part) * 16 for panel in range(2) for k in range(width) for part in range(2)
+    }
+    assert set(np.flatnonzero(count)) == expected
+    assert "fetch_ahead(" not in emit(program(PARTS))
 
 
 @needs_compiler

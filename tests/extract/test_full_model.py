@@ -78,19 +78,6 @@ def test_a_tile_that_is_no_whole_vectors_takes_little_more_than_one_that_is() ->
     assert whole < odd < 1.5 * whole
 
 
-def test_rows_of_panels_that_are_read_in_parts_are_not_taken_to_be_asked_for() -> None:
-    def panels(columns: int, tile: str, loops: str) -> Component:
-        split = f"|i:6,j:{tile}|"
-        pack = I | i(f"+kj~kj|j:{columns}|jkj'")
-        return pack >> i(f"ik*kj~kij{split}{loops[0]}1{loops[1:]}") >> i(f"+kij~ij{split}{loops}0")
-
-    parts, whole = panels(128, "2:64", "jij'ki'j''"), panels(64, "64", "jiki'j'")
-    read = [full_model._read_in_parts(lower(wire(each)).kernels[0].body) for each in (parts, whole)]
-    assert ["add0" in names for names in read] == [True, False]
-    shapes = (1024, 1024), (1024, 1024)
-    assert seconds(whole, *shapes) < seconds(parts, *shapes)
-
-
 def test_a_tile_beyond_the_registers_is_spilled() -> None:
     shapes = (192, 192), (192, 192)
     assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
