@@ -32,6 +32,7 @@ from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
@@ -124,12 +125,13 @@ def _seconds(phase: _Phase) -> float:
 def program_cost(
     program: Program, extents: Extents, machine: Machine, threads: int, known: Costed | None = None
 ) -> Cost:
-    """What ``program`` takes at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
+    """What ``program`` takes in C at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
 
     Args:
         known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
     """
     known = {} if known is None else known
+    program = in_place(program)
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
     fetched = tuple((inner, outer) for inner, outer in pairwise(machine.levels) if whole > _kept(inner))
     launch = machine.kernel_us * _US

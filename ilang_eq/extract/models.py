@@ -10,7 +10,6 @@ from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, Costed, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
-from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Precision, Program
 
 
@@ -41,8 +40,7 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     known: dict[frozenset[tuple[tuple[int, int], int]], Costed] = {}
 
     def judge(program: Program, extents: Extents) -> Cost:
-        seen = known.setdefault(frozenset(extents.items()), {})
-        return program_cost(in_place(program), extents, machine, threads, seen)
+        return program_cost(program, extents, machine, threads, known.setdefault(frozenset(extents.items()), {}))
 
     return Models(machine, threads, judge, kept=own)
 
