@@ -16,13 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Extent, For, Index, Kernel, Load, Program, Statement
-from ilang_eq.lower.walk import buffers_of, declared_in, mentions, places
+from ilang_eq.lower.walk import declared_in, mentions, places
 from ilang_eq.lower.within import Enclosed, enclosed, moved
 
 
 def in_place(program: Program) -> Program:
     """``program`` with rows in the place of what becomes of them, where that has one."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
+    if not any(buffer.role == "local" and _is_row(buffer) for buffer in program.buffers):
+        return program
     kernels = tuple(Kernel(kernel.name, _settled(kernel.body, buffers)) for kernel in program.kernels)
     left = {name for kernel in kernels for name in declared_in(kernel.body)}
     kept = tuple(buffer for buffer in program.buffers if buffer.role != "local" or buffer.name in left)
@@ -52,10 +54,14 @@ class _Home:
 def _settled(body: tuple[Statement, ...], buffers: Mapping[str, Buffer]) -> tuple[Statement, ...]:
     """The body of a kernel, the last row first: what is computed from others may be at home before them."""
     for name in reversed(declared_in(body)):
-        if any(isinstance(size, Extent) for size in buffers[name].dims):
+        if _is_row(buffers[name]):
             home = _home(name, body, buffers)
             body = body if home is None else _at_home(body, name, home)
     return body
+
+
+def _is_row(buffer: Buffer) -> bool:
+    return any(isinstance(size, Extent) for size in buffer.dims)
 
 
 def _home(name: str, body: Sequence[Statement], buffers: Mapping[str, Buffer]) -> _Home | None:
@@ -65,12 +71,13 @@ def _home(name: str, body: Sequence[Statement], buffers: Mapping[str, Buffer]) -
     they have read it, and nothing else may have touched that tensor up to then.
     """
     block = _block(name, body)
-    last = max(n for n, s in enumerate(block) if name in buffers_of([s]))
-    until, final = list(enclosed(block[:last])), list(enclosed(block[last : last + 1]))
-    uses, readers = _touching(until, name), _touching(final, name)
+    last = next(n for n in reversed(range(len(block))) if _touches(block[n], name))
+    final = list(enclosed(block[last : last + 1]))
     writers = [use for use in final if buffers[use.statement.target.buffer].role in ("output", "workspace")]
-    accumulated = any(isinstance(use.statement, Accumulate) for use in uses if use.statement.target.buffer == name)
-    if len(writers) != 1 or not isinstance(writers[0].statement, Assign) or accumulated:
+    if len(writers) != 1 or not isinstance(writers[0].statement, Assign):
+        return None
+    uses, readers = _touching(enclosed(block[:last]), name), _touching(final, name)
+    if any(isinstance(use.statement, Accumulate) and use.statement.target.buffer == name for use in uses):
         return None
     (writer,) = writers
     target = writer.statement.target
@@ -92,7 +99,11 @@ def _block(name: str, body: Sequence[Statement]) -> Sequence[Statement]:
 
 
 def _touching(uses: Iterable[Enclosed], name: str) -> list[Enclosed]:
-    return [use for use in uses if name in buffers_of([use.statement])]
+    return [use for use in uses if _touches(use.statement, name)]
+
+
+def _touches(statement: Statement, name: str) -> bool:
+    return any(place.buffer == name for place in places([statement]))
 
 
 def _same_element(writer: Enclosed, reads: Set[Load]) -> _Home | None:
