@@ -38,9 +38,15 @@ class Quartiles:
 
 @dataclass(slots=True)
 class Outcome:
-    """One workload's results, by contestant; ``seconds`` by contestant and kind, as "numpy cold"."""
+    """One workload's results, by contestant.
+
+    Args:
+        seconds: by contestant and kind, as "numpy cold".
+        rounds: the same call by call; those at the same place were asked for in the same round.
+    """
 
     seconds: dict[str, Quartiles] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict)
     results: dict[str, np.ndarray] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     schedule: str | None = None
@@ -85,7 +91,8 @@ class Arena:
                         outcome.missing[name] = answer["missing"]
                     else:
                         taken.append(answer["seconds"])
-        outcome.seconds = {f"{name} {kind}": quartiles(times) for (name, kind), times in samples.items() if times}
+        outcome.rounds = {f"{name} {kind}": times for (name, kind), times in samples.items() if times}
+        outcome.seconds = {name: quartiles(times) for name, times in outcome.rounds.items()}
         return outcome
 
     def _prepared(

@@ -4,8 +4,9 @@
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
-ones write into memory used before. The ratio is the best peer's median ÷ ours, kind by kind; a peer that cannot write
-into given memory takes part in both. The limit is the machine's (``benchmarks.limits``), the error is against float64.
+ones write into memory used before. The ratio is the best peer's time ÷ ours in the same round, kind by kind, and of that
+the median; a peer that cannot write into given memory takes part in both. The limit is the machine's
+(``benchmarks.limits``), the error is against float64.
 
 Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
 ``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and a slower
@@ -28,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.arena import Arena, Outcome
+from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
 from benchmarks.peers import numpy_ops
@@ -50,7 +51,8 @@ def row(workload: Workload, outcome: Outcome, machine: Machine, threads: int, er
         "shapes": workload.shapes,
         "threads": threads,
         "target": workload.targets[min(threads, 2) - 1],
-        "ratios": ratios,
+        "ratios": {kind: ratio.median for kind, ratio in ratios.items()},
+        "ratio_quartiles": {kind: (ratio.low, ratio.high) for kind, ratio in ratios.items()},
         "limit_s": least,
         "limit": held_by,
         "errors": errors,
@@ -61,17 +63,25 @@ def row(workload: Workload, outcome: Outcome, machine: Machine, threads: int, er
     }
 
 
-def _ratio(outcome: Outcome, kind: str) -> float | None:
-    """The best peer's median over ours; a peer's cold calls also compete with our warm ones."""
-    ours = outcome.seconds.get(f"{OURS.name} {kind}")
+def _ratio(outcome: Outcome, kind: str) -> Quartiles | None:
+    """The best peer's time over ours, round by round; a peer's cold calls also compete with our warm ones.
+
+    The machine may be slow for minutes: what was asked for in the same round has seen the same.
+    """
+    ours = outcome.rounds.get(f"{OURS.name} {kind}")
     kinds = ("cold",) if kind == "cold" else ("cold", "warm")
-    peers = [q.median for name, q in outcome.seconds.items() if not name.startswith(OURS.name) and name.endswith(kinds)]
-    return min(peers) / ours.median if ours is not None and peers else None
+    peers = [times for name, times in outcome.rounds.items() if not name.startswith(OURS.name) and name.endswith(kinds)]
+    if ours is None or not peers:
+        return None
+    return min(
+        (quartiles([p / o for p, o in zip(times, ours, strict=False)]) for times in peers), key=lambda q: q.median
+    )
 
 
 def show(found: Row) -> None:
     """Print one row."""
-    ratios = ", ".join(f"{kind} {ratio:.2f}" for kind, ratio in found["ratios"].items())
+    spread = found["ratio_quartiles"]
+    ratios = ", ".join(f"{k} {r:.2f} [{spread[k][0]:.2f}, {spread[k][1]:.2f}]" for k, r in found["ratios"].items())
     print(f"\n{found['workload']}, {found['threads']} threads: ratio {ratios or 'unknown'}; target {found['target']}")
     print(f"  {'limit: ' + found['limit']:26s} {found['limit_s'] * 1e3:10.3f} ms")
     for name, q in sorted(found["seconds"].items(), key=lambda item: item[1]["median"]):

@@ -53,9 +53,20 @@ def test_a_contestant_that_takes_too_long_or_fails_is_missing() -> None:
 
 def test_the_ratio_is_the_best_peer_over_ours() -> None:
     times = {"ours cold": 4.0, "ours warm": 1.0, "numpy cold": 2.0, "numpy warm": 3.0, "torch eager cold": 8.0}
-    outcome = Outcome({name: Quartiles(t, t, t) for name, t in times.items()}, {"ours": np.zeros((64, 64))})
+    seconds = {name: Quartiles(t, t, t) for name, t in times.items()}
+    outcome = Outcome(seconds, {name: [t] for name, t in times.items()}, {"ours": np.zeros((64, 64))})
     found = row(PRODUCT, outcome, MACHINE, 1, {})
     assert found["ratios"] == {"cold": 0.5, "warm": 2.0}
+    assert found["ratio_quartiles"] == {"cold": (0.5, 0.5), "warm": (2.0, 2.0)}
+
+
+def test_slow_minutes_do_not_move_the_ratio() -> None:
+    """In each round ours takes half as long, whatever the round; who was asked for in few has these compared."""
+    slow = (1.0, 1.0, 5.0, 5.0, 5.0)
+    rounds = {"ours warm": list(slow), "numpy warm": [2 * s for s in slow], "torch cold": [9.0, 9.0, 10.0]}
+    seconds = {name: Quartiles(0.0, 1.0, 2.0) for name in rounds}
+    found = row(PRODUCT, Outcome(seconds, rounds, {"ours": np.zeros((64, 64))}), MACHINE, 1, {})
+    assert found["ratios"] == {"warm": 2.0}
     assert found["target"] == 0.9
 
 
