@@ -4,8 +4,8 @@
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
-ones write into memory used before. The ratio is the best peer's time ÷ ours in the same round, kind by kind, and of that
-the median; a peer that cannot write into given memory takes part in both. The limit is the machine's
+ones write into memory used before. The ratio is the best peer's time ÷ ours in the same round, kind by kind, and of
+that the median; a peer that cannot write into given memory takes part in both. The limit is the machine's
 (``benchmarks.limits``), the error is against float64.
 
 Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
