@@ -109,7 +109,9 @@ def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
     requests: list[list[Request]] = [[] for _ in found]
     for user, place in _first_uses(found, row, buffers):
         written = any(update.target.buffer == place.buffer for update in updates([found[user].loop]))
-        asking = range(1, len(found)) if user == 0 else range(user + 1 if written and user < len(found) - 1 else user)
+        # what is written before the last pass (in_place.py) is asked for until then: the rest of the row, by its writer
+        until = user + 1 if written and user < len(found) - 1 else user
+        asking = range(1, len(found)) if user == 0 else range(until)
         first = 0
         for n, count in zip(asking, shares([found[n].accesses for n in asking]), strict=True):
             if count:

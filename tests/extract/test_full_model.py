@@ -78,6 +78,13 @@ def test_a_tile_that_is_no_whole_vectors_takes_little_more_than_one_that_is() ->
     assert whole < odd < 1.5 * whole
 
 
+def test_rows_are_costed_where_c_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+    placed = seconds(rows, (4096, 4096))
+    monkeypatch.setattr(full_model, "in_place", lambda program: program)
+    assert placed < seconds(rows, (4096, 4096))
+
+
 def test_a_tile_beyond_the_registers_is_spilled() -> None:
     shapes = (192, 192), (192, 192)
     assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
