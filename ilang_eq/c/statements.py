@@ -101,8 +101,8 @@ class Statements:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
         body, ends = self.rows(loop, node.body), []
-        before, asked = fetching_lines(node, self.layout, bound)
-        asked += asked_lines(node.asked, loop.step, self.layout)
+        fetching = fetching_lines(node, self.layout, bound)
+        asked = [*fetching.inside, *asked_lines(node.asked, loop.step, self.layout)]
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
@@ -111,7 +111,11 @@ class Statements:
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
-        return [*before, head, *indented([*ends, *asked, *body]), "}"]
+        alone, asking = ([head, *indented([*ends, *fetches, *asked, *body]), "}"] for fetches in ([], fetching.asking))
+        if not fetching.turn or any(isinstance(nest, VectorNest) and nest.partial for nest in node.body):
+            return [*fetching.before, *asking]
+        # most reductions ask for nothing that comes next, and have no slot to spare for it
+        return [*fetching.before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}"]
 
     def _strips(self, node: Strips) -> list[str]:
         bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ilang_eq.c import build as building
 from ilang_eq.c.build import build, compiler_flags, find_compiler
 from ilang_eq.cache import cache_directory
 from ilang_eq.errors import BuildError
+from tests.compilers import COMPILERS
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
@@ -134,12 +136,31 @@ def test_time_out_kills_the_compiler_and_its_children(
     assert not (tmp_path / "late").exists()
 
 
-def test_without_openmp_the_kernel_is_built_all_the_same(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("refused", ["-fopenmp", "*-mbranches-*", "-fopenmp | *-mbranches-*"])
+def test_what_a_compiler_does_not_take_is_done_without(
+    refused: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = 'for a in "$@"; do [ "$a" = -fopenmp ] && { echo "no OpenMP" >&2; exit 1; }; done\nexec cc "$@"\n'
+    """OpenMP, and what old assemblers do not know; each by itself."""
+    script = f"""\
+        for a in "$@"; do case "$a" in {refused}) echo "no $a" >&2; exit 1;; esac; done
+        echo "$@" > {tmp_path}/taken; exec cc "$@"
+        """
     monkeypatch.setenv("CC", stub(tmp_path / "plain-cc", script))
     assert ctypes.CDLL(str(build(SOURCE))).answer() == 42
+    taken = (tmp_path / "taken").read_text()
+    assert ("-fopenmp" in taken.split()) == ("-fopenmp" not in refused)
+    if platform.machine() == "x86_64":
+        assert ("-mbranches-" in taken) == ("-mbranches-" not in refused)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="a matter of x86-64")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_compilers_are_asked_for_whole_jumps_in_their_own_words(compiler: tuple[str, ...], tmp_path: Path) -> None:
+    flags = building._layout_flags(compiler, sanitize=False)
+    (tmp_path / "answer.c").write_text(SOURCE)
+    built = subprocess.run([*compiler, *flags, "-c", "answer.c"], cwd=tmp_path, capture_output=True, text=True)
+    assert flags
+    assert built.returncode == 0, built.stderr
 
 
 def test_openmp_without_its_library_is_done_without(cache: Path) -> None:

@@ -165,16 +165,31 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                 const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
                 const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
                 const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
-                for (int64_t k = 0; k < in0_1; k++) {
-                    fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
-                    fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                if (add0_all_share) {
+                    for (int64_t k = 0; k < in0_1; k++) {
+                        fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
+                        fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                         UNROLL
-                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                            // ik*kj~kij|i:4,j:16|jiki'j'
-                            const vec16 mul1 = in0[(i + i1) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
-                            V16(out0_tile[i1][j1]) += mul1;
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                // ik*kj~kij|i:4,j:16|jiki'j'
+                                const vec16 mul1 = in0[(i + i1) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
+                                V16(out0_tile[i1][j1]) += mul1;
+                            }
+                        }
+                    }
+                } else {
+                    for (int64_t k = 0; k < in0_1; k++) {
+                        fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                // ik*kj~kij|i:4,j:16|jiki'j'
+                                const vec16 mul1 = in0[(i + i1) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
+                                V16(out0_tile[i1][j1]) += mul1;
+                            }
                         }
                     }
                 }
