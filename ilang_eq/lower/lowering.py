@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal as Choice
 
 from ilang_eq.errors import ScheduleError
@@ -38,12 +40,13 @@ def lower(graph: Graph, *, alternatives: bool = True) -> Program:
 
 
 def _lower(graph: Graph) -> Program:
-    shapes, meanings, sums = infer(graph), Meanings(graph), Sums(graph)
-    whole = _whole_tensors(graph, shapes)
+    shapes, meanings, sums = _analysed(_computing(graph))
+    roots = kernel_roots(graph)
+    whole = _whole_tensors(graph, shapes, roots)
     kernels: list[Kernel] = []
     locals_: list[Buffer] = []
     corrections: set[Correction] = set()
-    for root in kernel_roots(graph):
+    for root in roots:
         nest = build_nest(graph, shapes, meanings, root)
         online = find_repairs(nest, sums)
         code = KernelCode(shapes, nest, online, whole, buffers=list(locals_))
@@ -62,6 +65,19 @@ def _lower(graph: Graph) -> Program:
     return in_panels(program)
 
 
+def _computing(graph: Graph) -> Graph:
+    """``graph`` without its schedule, but with the axes it has."""
+    exprs = ((node, node.expr) for node in graph.nodes)
+    nodes = tuple(Node(Expr(expr.op, expr.operands, expr.output), node.operands) for node, expr in exprs)
+    return Graph(graph.inputs, nodes, graph.outputs)
+
+
+@lru_cache(maxsize=16)
+def _analysed(graph: Graph) -> tuple[Shapes, Meanings, Sums]:
+    """What no schedule changes: a search lowers the same graph under hundreds of them."""
+    return infer(graph), Meanings(graph), Sums(graph)
+
+
 def kernel_roots(graph: Graph) -> tuple[int, ...]:
     """The nodes that are materialised, producers first: outputs, and whatever someone reads unstaged."""
     roots = {wire.node for wire in graph.outputs if isinstance(wire, Value)}
@@ -71,7 +87,7 @@ def kernel_roots(graph: Graph) -> tuple[int, ...]:
     return tuple(n for n in graph.order() if n in roots)
 
 
-def _whole_tensors(graph: Graph, shapes: Shapes) -> dict[Source, Place]:
+def _whole_tensors(graph: Graph, shapes: Shapes, roots: Iterable[int]) -> dict[Source, Place]:
     """A full-size buffer for every input and every materialised node."""
     whole: dict[Source, Place] = {}
     for k, rank in enumerate(shapes.ranks):
@@ -80,7 +96,7 @@ def _whole_tensors(graph: Graph, shapes: Shapes) -> dict[Source, Place]:
     for position, wire in enumerate(graph.outputs):
         if isinstance(wire, Value) and wire not in whole:
             whole[wire] = _materialised(graph, shapes, wire, f"out{position}", "output")
-    for root in kernel_roots(graph):
+    for root in roots:
         if Value(root) not in whole:
             name = f"{graph.nodes[root].expr.op}{root}_all"
             whole[Value(root)] = _materialised(graph, shapes, Value(root), name, "workspace")

@@ -55,6 +55,8 @@ def in_panels(program: Program) -> Program:
     """``program`` with its copies in panels, where all that touches them allows it."""
     layouts: dict[str, _Panels] = {}
     workspaces = {buffer.name for buffer in program.buffers if buffer.role == "workspace"}
+    if not workspaces:
+        return program
     updates = [found for kernel in program.kernels for found in enclosed(kernel.body)]
     for found in updates:
         panels = _panels(found) if found.statement.target.buffer in workspaces else None
