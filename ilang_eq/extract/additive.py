@@ -289,7 +289,8 @@ def build(
         TooWide: there are far too many states for elimination.
     """
     domains = grow(structure, estimate, breadth)
-    sites = {(r, x): _sites(structure, domains[r], domains[x], x) for r, x in structure.edges}
+    alike = {c: _without_orders(domain) for c, domain in domains.items()}
+    sites = {(r, x): _sites(structure, alike[r], alike[x], x) for r, x in structure.edges}
     alive = _supported(domains, sites)
     kept = {c: tuple(s for s, keep in zip(domain, alive[c], strict=True) if keep) for c, domain in domains.items()}
     return AdditiveModel(
@@ -344,14 +345,9 @@ def _grouped(structure: Structure, domain: Domain) -> Iterator[_Of]:
         yield _Of(fusion, np.array(places, dtype=np.int64), states, rows, serial, kernels)
 
 
-def _sites(structure: Structure, readers: Domain, producers: Domain, x: ClassId) -> Numbers:
-    """Where each state of a reader reads each of class ``x``.
-
-    Element orders make no difference, so states that differ only there are looked at once; and only pairs that share
-    loops are looked at closely.
-    """
-    mine, which = _without_orders(readers)
-    theirs, others = _without_orders(producers)
+def _sites(structure: Structure, readers: _Alike, producers: _Alike, x: ClassId) -> Numbers:
+    """Where each state of a reader reads each of class ``x``; only pairs that share loops are looked at closely."""
+    (mine, which), (theirs, others) = readers, producers
     sites = np.zeros((len(mine), len(theirs)), dtype=np.int64)
     in_memory = [0 if p is not None and p.site == 0 else -1 for p in theirs]
     sharing: dict[Nest, list[int]] = {}
@@ -364,15 +360,20 @@ def _sites(structure: Structure, readers: Domain, producers: Domain, x: ClassId)
             sites[m] = in_memory
             for n in {n for depth in range(1, len(reader.nest) + 1) for n in sharing.get(reader.nest[:depth], ())}:
                 pair = reader, theirs[n], x
-                if pair not in structure.readings:
+                site = structure.readings.get(pair)
+                if site is None:
                     found = read_at(structure, *pair)
-                    structure.readings[pair] = -1 if found is None else found
-                sites[m, n] = structure.readings[pair]
+                    site = structure.readings[pair] = -1 if found is None else found
+                sites[m, n] = site
     return sites[np.ix_(which, others)]
 
 
-def _without_orders(domain: Domain) -> tuple[list[State | None], Numbers]:
-    """The states of a domain up to their element orders, and for every state which of them it is."""
+_Alike = tuple[list[State | None], Numbers]
+"""The states of a domain up to their element orders, and for every state which of them it is."""
+
+
+def _without_orders(domain: Domain) -> _Alike:
+    """Element orders make no difference to readers, so states that differ only there are looked at once."""
     found: dict[State | None, int] = {}
     which = [found.setdefault(s and replace(s, order=()), len(found)) for s in domain]
     return list(found), np.array(which, dtype=np.int64)

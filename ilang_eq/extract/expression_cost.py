@@ -103,7 +103,7 @@ def looping(sized: SizedRows) -> Demand:
     demand = nothing(sized)
     if sized.rows.loops:
         straight = sized.rows.constant[:, -1:]
-        steps = np.where(straight, sized.at(sized.outside, sized.unit), sized.vectors)
+        steps = np.where(straight, sized.runs, sized.vectors)
         nearest = sized.at(_nearest(sized.counts > 1), np.maximum(sized.unit - 1, 0))
         entered = np.where(straight, sized.at(sized.outside, np.maximum(nearest - 1, 0)), sized.entries)
         demand[SLOTS] = steps * (_LOOP_SLOTS * sized.on.slot)
@@ -118,11 +118,10 @@ def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | No
         last: for every row, the axis along which the operand is contiguous.
     """
     within = sized.at(sized.covered(axes), sized.unit)
-    outside = sized.at(sized.outside, sized.unit)
-    times = within * np.where(within > 1, outside, sized.at(sized.fetches(axes, site), sized.unit))
+    times = within * np.where(within > 1, sized.runs, sized.at(sized.fetches(axes, site), sized.unit))
     demand = _moving(sized, times, axes, last)
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
-    demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * outside * (_ADDRESS_SLOTS * sized.on.slot)
+    demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * sized.runs * (_ADDRESS_SLOTS * sized.on.slot)
     whole = site == 0 and len(set(last)) == 1
     demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
     demand[APART] += sized.walks(axes, site, last[0] if whole else None)
@@ -147,7 +146,7 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     registers = np.where(folds, within, np.ceil(within / machine.lanes))
     chains = registers * np.where(folds, np.maximum(1.0, np.minimum(sized.inner, _STRIP) / machine.lanes), 1.0)
     spilled = np.maximum(0.0, registers - (machine.vector_registers - SCRATCH))
-    spills = spilled * sized.at(sized.outside, sized.unit)
+    spills = spilled * sized.runs
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)
     folding = moves * (np.log2(machine.lanes) * _FOLD_CYCLES / machine.clock_ghz)

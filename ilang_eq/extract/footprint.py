@@ -67,6 +67,15 @@ class Traffic(NamedTuple):
         """So much, ``factor`` times."""
         return Traffic(self.bytes * factor, self.apart * factor, self.waited * factor, self.contending * factor)
 
+    def plus(self, other: Traffic) -> Traffic:
+        """Both."""
+        return Traffic(
+            self.bytes + other.bytes,
+            self.apart + other.apart,
+            self.waited + other.waited,
+            self.contending + other.contending,
+        )
+
     @property
     def all(self) -> float:
         """Everything."""

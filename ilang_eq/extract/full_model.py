@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, prod
+from typing import NamedTuple
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
@@ -74,8 +75,7 @@ class Cost:
         return len({name.partition(": ")[0] for name, _ in self.terms})
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out what is in panels.
 
     A panel, whose rows of constant length lie one after another, is gone through from start to end: prefetchers see it
@@ -141,9 +141,9 @@ def program_cost(
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
         key = kernel.body, buffers, len(fetched)
-        nests = known.get(key)
-        if nests is None:
-            nests = known[key] = _nests(kernel.body, buffers, extents, machine, threads, fetched)
+        nests = known.setdefault(key, [])
+        if not nests:
+            nests += _nests(kernel.body, buffers, extents, machine, threads, fetched)
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))

@@ -12,7 +12,6 @@ loops around it reduce.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ilang_eq.extract.leaves import NOTHING, Known, accumulators, leaf_time
 from ilang_eq.extract.machine import Machine
@@ -51,7 +50,7 @@ def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) 
     held = [_held(loop, stack, machine) for loop in loops] if len(loops) > 1 else [0.0] * len(loops)
     besides = (sum(held) - count for count in held)
     inside = sum(_loop(loop, stack, machine, known, n) for loop, n in zip(loops, besides, strict=True))
-    return inside + (leaf_time(own, replace(stack, unrolled=len(stack.loops)), machine, known) if own else 0.0)
+    return inside + (leaf_time(own, stack.enter(), machine, known) if own else 0.0)
 
 
 def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
@@ -65,7 +64,7 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     nest = loop.unrolled
     if nest is not None:
         loops, body = nest
-        return leaf_time(body, replace(stack.enter(*loops), beside=beside), machine, known)
+        return leaf_time(body, stack.enter(*loops, beside=beside), machine, known)
     steps = stack.iterations * loop.trips * LOOP_SLOTS / machine.issue_width
     inner = stack.enter(loop)
     body = leaves(loop.body)

@@ -8,7 +8,7 @@ from functools import reduce
 from math import log2, prod
 from operator import or_
 from typing import Literal as Choice
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import Machine
@@ -61,8 +61,7 @@ POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div",
 Statements = Sequence[Assign | Accumulate]
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(NamedTuple):
     """A value: the loops it moves with, and whether an addition can absorb its multiplication."""
 
     mask: Mask
@@ -299,13 +298,14 @@ def _rate(op: str, arguments: Sequence[Scalar]) -> RateName:
 
 def _load(place: Load, tally: _Tally) -> _Term:
     """A place is loaded once in an iteration; scalars live in registers."""
-    if place not in tally.terms:
-        tally.terms[place] = _Term(tally.stack.mask(place))
+    term = tally.terms.get(place)
+    if term is None:
+        mask = tally.stack.mask(place)
+        term = tally.terms[place] = _Term(mask)
         if place.indices:
-            mask = tally.terms[place].mask
             tally.move(place, mask, tally.loads(mask))
             tally.rows += tally.stack.copies(tally.stack.rows(place))
-    return tally.terms[place]
+    return term
 
 
 def _add(mask: Mask, times: float, terms: Sequence[_Term], tally: _Tally) -> None:

@@ -37,12 +37,14 @@ from ilang_eq.lower.walk import loads
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
     """The share of each buffer that does not stay in a cache through what touches ``spans``; nothing if all does."""
-    amounts = {buffer: into.amounts(span) for buffer, span in spans.items()}
-    if sum(own for _, own in amounts.values()) <= FITS * into.size:
+    size = into.size
+    amounts = [into.amounts(span) for span in spans.values()]
+    if sum([own for _, own in amounts]) <= FITS * size:
         return {}
-    total = sum(amount for amount, _ in amounts.values())
-    full = {buffer: (own + (total - amount)) / into.size for buffer, (amount, own) in amounts.items()}
-    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in full.items() if taken > FITS}
+    total = sum([amount for amount, _ in amounts])
+    full = [(own + (total - amount)) / size for amount, own in amounts]
+    pairs = zip(spans, full, strict=True)
+    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in pairs if taken > FITS}
 
 
 _Between = tuple[int, int]
@@ -82,13 +84,17 @@ class Region:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
         found: list[ByBuffer] = [{} for _ in range(self.count)]
         lost = _shares_lost(self.iteration, into)
-        anew = self._anew(into) if lost else []
+        if not lost:
+            for buffer, span in self.whole.items():
+                found[self.uses[buffer][0].phase][buffer] = into.fetch(span)
+            return found
+        anew = self._anew(into)
         since: dict[_Between, Mapping[str, float]] = {}
         for buffer, span in self.whole.items():
             least = into.fetch(span)
             uses = self.uses[buffer]
             again = [use for use in uses if buffer in anew[use.phase]] if buffer in lost else []
-            total = self.trips * sum(anew[use.phase][buffer].all for use in again)
+            total = self.trips * sum([anew[use.phase][buffer].all for use in again])
             gone = lost[buffer] if again and total >= least.all else 0.0
             if gone < 1.0:
                 found[uses[0].phase][buffer] = least.times(1.0 - gone) if gone else least
@@ -98,7 +104,7 @@ class Region:
                         since[between] = self._lost_between(between, into)
                     share = gone if between is None else min(gone, since[between].get(buffer, 0.0))
                     more = anew[phase][buffer].times(self.trips * share)
-                    found[phase][buffer] = Traffic.total((found[phase].get(buffer, NONE), more))
+                    found[phase][buffer] = found[phase].get(buffer, NONE).plus(more)
         return found
 
     def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
@@ -109,8 +115,8 @@ class Region:
     def _lost_between(self, loops: _Between, into: Cache | TranslationBuffer) -> Mapping[str, float]:
         """The share of each buffer that is gone after some of the loops in the body."""
         first, last = loops
-        between: dict[str, Span] = {}
-        for loop in self.loops[first : last + 1]:
+        between = dict(self.loops[first].whole)
+        for loop in self.loops[first + 1 : last + 1]:
             for name, span in loop.whole.items():
                 if name not in between or span.bytes > between[name].bytes:
                     between[name] = span
@@ -159,18 +165,18 @@ class _Touch(NamedTuple):
 
     def over(self, loop: Loop) -> _Touch:
         """The same through all iterations of ``loop``; the same object if it does not move."""
-        moves = [loop.variable in index.variables for index in self.place.indices]
-        if not any(moves):
+        variable, trips = loop.variable, loop.trips
+        moves = [variable in index.variables for index in self.place.indices]
+        if True not in moves:
             return self
-        pairs = zip(moves, self.counts, strict=True)
-        counts = tuple(count * loop.trips if moved else count for moved, count in pairs)
-        return _touch(self.place, self.dims, counts, self.span)
+        counts = [count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)]
+        return _touch(self.place, self.dims, tuple(counts), self.span)
 
 
 def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> _Touch:
     """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
     # what a divisor divides steps by multiples of it
-    left = [min(float(dim), count) for count, dim in zip(counts, dims, strict=True)]
+    left = [count if count < dim else float(dim) for count, dim in zip(counts, dims, strict=True)]
     run, size = 1.0, 1
     while left and run > size - 0.5:
         run *= left.pop()

@@ -94,6 +94,7 @@ class Rows:
     loops: tuple[AxisId, ...]
     orders: tuple[tuple[Nest, Order], ...]
     reduced: frozenset[AxisId] = frozenset()
+    _among: dict[frozenset[AxisId], Mask] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def width(self) -> int:
@@ -159,12 +160,15 @@ class Rows:
         return np.array(found, dtype=np.bool_).reshape(len(self.orders), len(self.loops))
 
     def among(self, axes: Sequence[AxisId]) -> Mask:
-        """(rows, loops): which loops run over one of ``axes``."""
-        return _members(axes, self.loops)[self.axes]
+        """(rows, loops): which loops run over one of ``axes``; found out once."""
+        key = frozenset(axes)
+        if key not in self._among:
+            self._among[key] = _members(axes, self.loops)[self.axes]
+        return self._among[key]
 
     def along(self, axes: Sequence[AxisId]) -> Mask:
         """(rows,): whether the innermost loop runs over one of ``axes``."""
-        return _members(axes, self.loops)[self.innermost]
+        return self.among(axes)[:, -1] if self.loops else np.zeros(len(self.orders), dtype=np.bool_)
 
     def at(self, knobs: Knobs, on: Processor) -> SizedRows:
         """The rows under tile choices."""
@@ -240,6 +244,11 @@ class SizedRows:
         """(rows, G): ``values`` at one place for every row and tile choice."""
         rows, points = self._grid
         return values[rows, places, points]
+
+    @cached_property
+    def runs(self) -> Costs:
+        """(rows, G): how often the unit runs."""
+        return self.at(self.outside, self.unit)
 
     @cached_property
     def entries(self) -> Costs:

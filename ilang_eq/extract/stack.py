@@ -32,13 +32,14 @@ class Stack:
     beside: float = 0.0
     bits: Mapping[str, Mask] = field(default_factory=dict)
 
-    def enter(self, *loops: Loop) -> Stack:
-        """``loops`` inside these, as the new unit."""
+    def enter(self, *loops: Loop, beside: float | None = None) -> Stack:
+        """``loops`` inside these, as the new unit; ``beside`` is as here if None."""
         outside = len(self.loops)
         trips = tuple(loop.trips for loop in loops)
         reached = (*self.reached[:-1], *_reached(self.reached[-1], trips))
         bits = {loop.variable: 1 << n for n, loop in enumerate(loops, start=outside)}
-        return Stack((*self.loops, *loops), outside, (*self.trips, *trips), reached, self.beside, {**self.bits, **bits})
+        beside = self.beside if beside is None else beside
+        return Stack((*self.loops, *loops), outside, (*self.trips, *trips), reached, beside, {**self.bits, **bits})
 
     def innermost_runs(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop, which is the unit."""

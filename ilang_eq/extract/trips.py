@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
 from ilang_eq.lower.walk import loads, mentions
@@ -96,8 +96,7 @@ def lanes_of(loop: Loop, body: Leaves) -> int:
     return masked(width) if sums else dividing(width)
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
+class _Blocks(NamedTuple):
     """What one iteration of a loop covers of its axis."""
 
     step: int

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Extent, For, Index, Kernel, Load, Program, Statement
-from ilang_eq.lower.walk import declared_in, mentions, places
+from ilang_eq.lower.walk import declared_in, loads, mentions, places, updates
 from ilang_eq.lower.within import Enclosed, enclosed, moved
 
 
@@ -103,7 +103,9 @@ def _touching(uses: Iterable[Enclosed], name: str) -> list[Enclosed]:
 
 
 def _touches(statement: Statement, name: str) -> bool:
-    return any(place.buffer == name for place in places([statement]))
+    if isinstance(statement, Assign | Accumulate):
+        return statement.target.buffer == name or any(load.buffer == name for load in loads(statement.value))
+    return any(_touches(update, name) for update in updates([statement]))
 
 
 def _same_element(writer: Enclosed, reads: Set[Load]) -> _Home | None:

@@ -27,10 +27,12 @@ Stride = Choice["none", "unit", "far", "uneven"]
 
 def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
     """Every statement, loops before what they contain."""
-    for statement in statements:
+    left = list(reversed(statements))
+    while left:
+        statement = left.pop()
         yield statement
         if isinstance(statement, For):
-            yield from walk(statement.body)
+            left.extend(reversed(statement.body))
 
 
 def code(statements: Sequence[Statement]) -> tuple[Statement, ...]:

@@ -24,12 +24,15 @@ class Enclosed:
 
 def enclosed(statements: Sequence[Statement], around: tuple[For, ...] = ()) -> Iterator[Enclosed]:
     """Every update of ``statements``, in order."""
-    for statement in statements:
+    left = [(statement, around) for statement in reversed(statements)]
+    while left:
+        statement, loops = left.pop()
         match statement:
             case For():
-                yield from enclosed(statement.body, (*around, statement))
+                inside = (*loops, statement)
+                left.extend((inner, inside) for inner in reversed(statement.body))
             case Assign() | Accumulate():
-                yield Enclosed(statement, around)
+                yield Enclosed(statement, loops)
             case Declare() | Comment():
                 pass
             case other:
