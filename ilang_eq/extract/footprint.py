@@ -134,6 +134,11 @@ class Span(NamedTuple):
             return ceil(self.runs * self.stride / PAGE) if self.runs > 1 else ceil(self.run / PAGE)
         return self.runs * ceil(self.run / PAGE)
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there is more between its runs than in them."""
+        return self.runs > 1 and 2 * self.run <= self.stride
+
     def occupies(self, level: Level) -> float:
         """Bytes of ``level`` that it makes unusable: more than its own where runs compete for the same lines."""
         if self.runs <= 1:
@@ -171,8 +176,9 @@ class Cache:
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
         traffic = span.traffic(self.source.written)
-        contends = span.run < LINE and span.bytes <= self.level.bytes < span.occupies(self.level)
-        return Traffic(contending=traffic.all) if contends and not span.accumulated else traffic
+        short = span.run < LINE and span.runs > 1 and not span.accumulated
+        contends = short and span.bytes <= self.level.bytes < span.occupies(self.level)
+        return Traffic(contending=traffic.all) if contends else traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +202,8 @@ class TranslationBuffer:
 
         Apart are split lines, as many as are asked for before their page is found.
         """
-        if span.runs <= 1 or 2 * span.run > span.stride:
-            return Traffic()
+        if not span.has_gaps:
+            return NONE
         return Traffic(span.pages, min(span.bytes / LINE, MISSED * span.pages) if span.split else 0.0)
 
 

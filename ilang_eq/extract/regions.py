@@ -83,7 +83,7 @@ class Region:
     def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
         found: list[ByBuffer] = [{} for _ in range(self.count)]
-        lost = _shares_lost(self.iteration, into)
+        lost = self._lost(into)
         if not lost:
             for buffer, span in self.whole.items():
                 found[self.uses[buffer][0].phase][buffer] = into.fetch(span)
@@ -107,6 +107,13 @@ class Region:
                     found[phase][buffer] = found[phase].get(buffer, NONE).plus(more)
         return found
 
+    def _lost(self, into: Cache | TranslationBuffer) -> Mapping[str, float]:
+        """The share of each buffer that does not stay, as far as fetching it again takes anything."""
+        if isinstance(into, Cache):
+            return _shares_lost(self.iteration, into)
+        found = _shares_lost(self.iteration, into) if self.gaps else {}
+        return {buffer: share for buffer, share in found.items() if buffer in self.gaps}
+
     def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """What one iteration brings in where nothing has stayed, phase by phase."""
         rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
@@ -121,6 +128,12 @@ class Region:
                 if name not in between or span.bytes > between[name].bytes:
                     between[name] = span
         return _shares_lost(between, into)
+
+    @cached_property
+    def gaps(self) -> frozenset[str]:
+        """The buffers in which something in here goes through rows with gaps between them."""
+        own = {buffer for spans in (self.whole, self.rest) for buffer, span in spans.items() if span.has_gaps}
+        return frozenset(own.union(*(loop.gaps for loop in self.loops)))
 
     @cached_property
     def count(self) -> int:
