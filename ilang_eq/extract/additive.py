@@ -41,6 +41,11 @@ class _Of:
     serial: Mask
     kernels: Mask
 
+    @property
+    def kinds(self) -> tuple[tuple[int, bool], ...]:
+        """What states cost besides their loops depends on: their sites, and whether one thread runs their kernels."""
+        return tuple((state.site, state.serial) for state in self.states)
+
     def shared_out(self, sized: SizedRows, work: Costs) -> Costs:
         """The busiest thread's part of ``work``."""
         return work * np.where(self.serial, 1.0, sized.share)
@@ -152,8 +157,12 @@ class AdditiveModel:
     def _own(self, c: ClassId, sized: Mapping[Fusion, SizedRows], points: int) -> Table:
         total = np.zeros((len(self.domains[c]), points))
         for of in self._by_fusion[c]:
-            total[of.places] = self._alone(of, sized[of.fusion])
+            total[of.places] = self._alone_once(of, sized[of.fusion])
         return Table((self.structure.places[c],), total)
+
+    def _alone_once(self, of: _Of, sized: SizedRows) -> Costs:
+        """The same of states that differ in their ties alone."""
+        return sized.once(("alone", of.fusion, of.kinds), lambda: self._alone(of, sized))
 
     def _alone(self, of: _Of, sized: SizedRows) -> Costs:
         """What the states of one fusion cost but for what they read of others."""
@@ -179,10 +188,14 @@ class AdditiveModel:
         reader, x = edge
         values = np.repeat(np.where(self.sites[edge] < 0, np.inf, 0.0)[:, :, None], points, axis=2)
         for reads in self._edges[edge]:
-            paid = self._reading(reads.of, sized[reads.of.fusion], x, reads.found)
-            paid = np.where(self._ahead(reads.of), 0.0, paid)
+            paid = self._reading_once(reads.of, sized[reads.of.fusion], x, reads.found)
             values[reads.readers, reads.producers] = paid[reads.rows]
         return Table((self.structure.places[reader], self.structure.places[x]), values)
+
+    def _reading_once(self, of: _Of, sized: SizedRows, x: ClassId, found: _Found) -> Costs:
+        """What the states of a fusion pay at every call for class ``x``, as ``found``."""
+        key = ("reading", of.fusion, of.kinds, x, found)
+        return sized.once(key, lambda: np.where(self._ahead(of), 0.0, self._reading(of, sized, x, found)))
 
     def _reading(self, of: _Of, sized: SizedRows, x: ClassId, found: _Found) -> Costs:
         """What the states of a fusion pay for class ``x``."""

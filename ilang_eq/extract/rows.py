@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -221,6 +221,13 @@ class SizedRows:
     on: Processor
     extents: Mapping[AxisId, int]
     _known: dict[Hashable, Costs] = field(default_factory=dict)
+
+    def once(self, key: Hashable, find: Callable[[], Costs]) -> Costs:
+        """What ``find`` returns, found out at the first call with ``key``; not to be changed."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = find()
+        return found
 
     @property
     def shape(self) -> tuple[int, int]:

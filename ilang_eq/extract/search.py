@@ -27,7 +27,7 @@ from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, elimina
 from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
-from ilang_eq.extract.rows import Knobs, Processor
+from ilang_eq.extract.rows import Knobs, Processor, SizedRows
 from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
@@ -77,23 +77,24 @@ def propose(
     processor = Processor(models.machine, models.threads)
 
     @cache
-    def opened(alternatives: bool, scope: Scope) -> tuple[Structure, list[Tiles], Estimate]:
+    def opened(alternatives: bool, scope: Scope) -> tuple[Structure, list[Tiles], Estimate, dict[Hashable, SizedRows]]:
         ways = space if alternatives else shortest(space, sizes, models.machine)
         structure = without_absurd(Structure(ways, scope), sizes, models.machine)
         starts = _starts(structure, sizes, seed)
-        return structure, starts, estimator(structure, processor, _knobs(sizes, starts))
+        return structure, starts, estimator(structure, processor, _knobs(sizes, starts)), {}
 
     def searched(breadth: Breadth) -> list[Candidate]:
-        structure, starts, estimate = opened(breadth.alternatives, breadth.scope)
+        structure, starts, estimate, sized = opened(breadth.alternatives, breadth.scope)
 
-        def model(breadth: Breadth) -> tuple[AdditiveModel, list[Table]]:
+        def best(breadth: Breadth, k: int, online_alone: bool = False) -> list[Sized]:
             built = build(structure, processor, estimate, breadth)
-            return thinned(built, built.tables(_knobs(sizes, starts)))
+            model, tables = thinned(built, built.tables(_knobs(sizes, starts)))
+            return _best(Tiling(model, sizes, _options(structure, sizes), sized), tables, starts, k, online_alone)
 
-        found = _best(*model(breadth), sizes, starts, k)
+        found = best(breadth, k)
         for axis in _innermost(structure, found[0].schedule, sizes):
-            found += _best(*model(replace(breadth, never_last=axis)), sizes, starts, 1, online_alone=True)
-        return [sized.candidate() for sized in refined(found, _options(structure, sizes), judge)][:k]
+            found += best(replace(breadth, never_last=axis), 1, online_alone=True)
+        return [one.candidate() for one in refined(found, _options(structure, sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -104,26 +105,21 @@ def propose(
 
 
 def _best(
-    model: AdditiveModel,
-    at_starts: list[Table],
-    sizes: Mapping[AxisId, int],
-    starts: list[Tiles],
-    k: int,
-    online_alone: bool = False,
+    tiling: Tiling, at_starts: list[Table], starts: list[Tiles], k: int, online_alone: bool = False
 ) -> list[Sized]:
     """The best few candidates, at most ``k``, and the best that do large reductions otherwise.
 
     Args:
-        at_starts: the tables of ``model`` at ``starts``.
+        at_starts: the tables of the model at ``starts``.
         online_alone: whether only what is repaired is done otherwise.
 
     Raises TooWide.
     """
-    tiling = Tiling(model, sizes, _options(model.structure, sizes))
+    model = tiling.model
     points, tables = _refined(tiling, starts, at_starts)
     nearest = best_k(model.sizes, tables, len(points), min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
-    for forbidden in _departures(model, choices[0][1], sizes, online_alone):
+    for forbidden in _departures(model, choices[0][1], tiling.sizes, online_alone):
         other = eliminate(model.sizes, [*tables, *forbidden], len(points))
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):

@@ -32,13 +32,14 @@ class Tiling:
         model: what structures cost.
         sizes: of every axis.
         options: the tile sizes of every axis that some nest has.
+        sized: loops under combinations of tiles, for all models of one structure.
     """
 
     model: AdditiveModel
     sizes: Mapping[AxisId, int]
     options: Mapping[AxisId, tuple[int, ...]]
+    sized: dict[Hashable, SizedRows] = field(default_factory=dict)
     _known: dict[Hashable, Costs] = field(default_factory=dict)
-    _sized: dict[Hashable, SizedRows] = field(default_factory=dict)
 
     def best(self, choice: Choice, start: Tiles) -> tuple[Tiles, float]:
         """The best tiles for the structure ``choice``, and its cost; axes that it has no loops over keep ``start``."""
@@ -74,9 +75,9 @@ class Tiling:
     def _under(self, rows: Rows, vary: Mapping[AxisId, Sequence[int]]) -> SizedRows:
         """``rows`` under all combinations of tiles in ``vary``: states differ in more than their loops."""
         key = (rows, tuple(vary.items()))
-        found = self._sized.get(key)
+        found = self.sized.get(key)
         if found is None:
-            found = self._sized[key] = rows.at(Knobs(self.sizes, _combinations(vary)), self.model.processor)
+            found = self.sized[key] = rows.at(Knobs(self.sizes, _combinations(vary)), self.model.processor)
         return found
 
     def _groups(self, used: set[AxisId]) -> Iterator[tuple[AxisId, ...]]:
