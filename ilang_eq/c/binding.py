@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.lanes import lanes_of
-from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, register_tile
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
@@ -150,6 +150,10 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
     for position, statement in enumerate(statements):
         if not isinstance(statement, For):
             bound.append((statement,))
+            continue
+        if statement.seldom:
+            always = replace(statement, first=(), without=())
+            bound.append((Seldom(statement.first, statement.without, (_loop(always, context),)),))
             continue
         tile = register_tile(statement, statements[:position], context.facts, context.tail, context.loops)
         if tile is None:

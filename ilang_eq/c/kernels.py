@@ -21,6 +21,7 @@ from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.division import FEW, Apart, divided
+from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
@@ -60,7 +61,8 @@ def _few_long_rows(apart: Apart) -> str:
 
 
 def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
-    """``kernel`` in C, as it stands."""
+    """``kernel`` in C."""
+    kernel = in_first_blocks(kernel)
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
     streamed = streamed_outputs(program, kernel)

@@ -136,6 +136,16 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
+class Seldom:
+    """``body`` where a loop runs that is ``first`` or ``without`` (``lower/ir.py``), else ``otherwise``."""
+
+    first: tuple[str, ...]
+    without: tuple[Extent, ...]
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Parallel:
     """Perfectly nested loops whose iterations are tasks for threads; a single innermost loop is its own body."""
 
@@ -144,5 +154,17 @@ class Parallel:
 
 
 Node = (
-    Loop | Simd | VectorNest | Strips | Fold | Registers | Versions | Parallel | Assign | Accumulate | Declare | Comment
+    Loop
+    | Simd
+    | VectorNest
+    | Strips
+    | Fold
+    | Registers
+    | Versions
+    | Seldom
+    | Parallel
+    | Assign
+    | Accumulate
+    | Declare
+    | Comment
 )

@@ -3,6 +3,9 @@
 before →  for k: for i' < 6: for j' < 32: out[i+i'][j+j'] += a[i+i'][k] * b[k][j+j']
 after  →  tile[6][32] ← out;  for k: (unrolled) tile[i'][j'] += ...;  out ← tile
 
+Where a nest right before sets the target to a number, the tile starts with that, if need be in the first iteration of
+the loops around only.
+
 The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the
 target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
 reduction is first cut into steps of ``STRIP`` lanes, which makes several independent accumulators.
@@ -18,7 +21,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.c.lanes import lanes_of, masked_lanes_of
-from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Tile, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
@@ -71,6 +74,14 @@ class _Accumulator:
     @property
     def place(self) -> Load:
         return Load(self.name, tuple(Index((loop.variable,)) for loop in self.indexed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A number that a tile starts with; if loops are ``first``, in the first iteration of these alone."""
+
+    value: Constant
+    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +302,9 @@ def _items(reduction: _Reduction, partial: frozenset[str], reduced: bool) -> tup
 
 
 def _with_tiles(
-    reduction: _Reduction, initial: Sequence[Constant | None], rows: tuple[For, ...], main: tuple[Node, ...]
+    reduction: _Reduction, initial: Sequence[_Start | None], rows: tuple[For, ...], main: tuple[Node, ...]
 ) -> Registers:
-    """``main`` between the loading and the storing of its tiles; ``initial`` are values that need no loading."""
+    """``main`` between the loading and the storing of its tiles; ``initial`` is what need not be loaded."""
     partial = frozenset(row.variable for row in rows)
     tiles, load, store = [], [], []
     for a, known in zip(reduction.accumulators, initial, strict=True):
@@ -302,11 +313,16 @@ def _with_tiles(
         *rows_of_it, width = (loop.limit or 0 for loop in a.indexed)
         tiles.append(Tile(a.name, (*rows_of_it, -(-width // a.lanes) * a.lanes)))
         if a.reduced:
-            known = _identity(op)
+            known = _Start(_identity(op))
             store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))
         else:
             store.append(VectorNest(a.own, a.lanes, (Assign(target, a.place),), own))
-        load.append(VectorNest(a.indexed, a.lanes, (Assign(a.place, known or target),), own))
+        loaded = VectorNest(a.indexed, a.lanes, (Assign(a.place, target),), own)
+        if known is None:
+            load.append(loaded)
+            continue
+        started = replace(loaded, body=(Assign(a.place, known.value),))
+        load.append(Seldom(known.first, (), (started,), (loaded,)) if known.first else started)
     return Registers(tuple(tiles), rows, (*load, *main, *store))
 
 
@@ -339,19 +355,19 @@ def _identity(op: str) -> Constant:
     return Constant(identity)
 
 
-def _initialisation(accumulator: _Accumulator, before: Sequence[Statement]) -> tuple[int, Constant] | None:
-    """The position of the nest that sets all of the target to a number just before, and the number."""
+def _initialisation(accumulator: _Accumulator, before: Sequence[Statement]) -> tuple[int, _Start] | None:
+    """The position of the nest that sets all of the target to a number just before, and what it does."""
     target = accumulator.statement.target
     for position in reversed(range(len(before))):
         statement = before[position]
         if not any(place.buffer == target.buffer for place in places([statement])):
             continue
-        if not isinstance(statement, For):
+        if not isinstance(statement, For) or statement.without:
             return None
         loops, body = perfect(statement)
         match code(body):
             case (Assign(place, Constant() as value),) if _renamed(place, loops, accumulator.own) == target:
-                return position, value
+                return position, _Start(value, statement.first)
             case _:
                 return None
     return None

@@ -10,12 +10,13 @@ from typing import assert_never
 from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import bound_text, left_text, step_text
 from ilang_eq.c.layout import Layout, array_text
-from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import streamed_lines, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
+from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.widths import WIDTHS
@@ -83,11 +84,20 @@ class Statements:
             case Versions(facts, full, tail):
                 test = " && ".join(f"{left_text(fact.extent, fact.outer)} >= {fact.limit}" for fact in facts)
                 return [f"if ({test}) {{", *self._scope(full), "} else {", *self._scope(tail), "}"]
+            case Seldom():
+                return self._seldom(node)
             case Parallel():
                 assert self.dispatch is not None, "tasks hold no tasks"
                 return self.dispatch(node)
             case other:
                 assert_never(other)
+
+    def _seldom(self, node: Seldom) -> list[str]:
+        first = " && ".join(f"{variable} == 0" for variable in node.first)
+        without = " || ".join(f"{extent_name(extent)} == 0" for extent in node.without)
+        test = f"{first} && ({without})" if first and without else first or without
+        otherwise = ["} else {", *self._scope(node.otherwise)] if node.otherwise else []
+        return [f"if ({test}) {{", *self._scope(node.body), *otherwise, "}"]
 
     def _scope(self, nodes: tuple[Node, ...]) -> list[str]:
         """The inside of braces; a register tile needs no braces of its own there."""

@@ -25,7 +25,7 @@ _CALLS |= {"log_of": 200}
 def work_text(loop: For) -> str:
     """What all iterations of ``loop`` cost together, in units of about 0.02 ns, as a C expression of type double."""
     terms: dict[tuple[str, ...], int] = {}
-    for update in enclosed([loop]):
+    for update in (e for e in enclosed([loop]) if not any(x.seldom for x in e.around)):
         trips = tuple(sorted(_trips(update.around)))
         terms[trips] = terms.get(trips, 0) + _cost(update)
     return " + ".join(" * ".join((f"{cost}.0", *trips)) for trips, cost in sorted(terms.items()))

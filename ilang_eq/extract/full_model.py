@@ -33,6 +33,7 @@ from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
@@ -143,7 +144,7 @@ def program_cost(
         key = kernel.body, buffers, len(fetched)
         nests = known.setdefault(key, [])
         if not nests:
-            nests += _nests(kernel.body, buffers, extents, machine, threads, fetched)
+            nests += _nests(in_first_blocks(kernel).body, buffers, extents, machine, threads, fetched)
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
@@ -169,7 +170,7 @@ def _nests(
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
-    nests = (statement for statement in body if isinstance(statement, For))
+    nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
     for node in nodes:
         if isinstance(node, Loop):
             cost = _nest(node, next(places), machine, threads, fetched, known)

@@ -3,7 +3,8 @@
 before →  for i step 16 < n: for i' step 1 < min(16, n - i)          with n = 40
 after  →  i: 3 trips;  i': 40/3 trips, because its lengths are 16, 16 and 8
 
-Comments and declarations are gone; what is left is what costs time.
+Comments and declarations are gone; what is left is what costs time. So are loops that run seldom: a tile that is set
+to a number in the first block of its reduction (``lower/fills.py``) takes as long as one that is loaded.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def evaluate(
     nodes: list[Node] = []
     for statement in statements:
         match statement:
+            case For(seldom=True):
+                pass
             case For():
                 nodes.append(_loop(statement, extents, outer))
             case Assign() | Accumulate():

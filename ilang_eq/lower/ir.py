@@ -134,6 +134,9 @@ class For:
 
     ``variable`` runs 0, step, 2·step, … while below min(limit, extent − Σ outer); ``limit`` None means only the
     second bound. ``outer`` are the variables of enclosing loops over the same axis.
+
+    A loop that names loops around it as ``first``, the outermost first, runs only while they are all in their first
+    iteration; one with extents ``without`` only where one of these is 0.
     """
 
     variable: str
@@ -144,6 +147,13 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     reduces: bool = False
+    first: tuple[str, ...] = ()
+    without: tuple[Extent, ...] = ()
+
+    @property
+    def seldom(self) -> bool:
+        """Whether it runs only under a condition."""
+        return bool(self.first or self.without)
 
 
 Statement = For | Assign | Accumulate | Declare | Comment

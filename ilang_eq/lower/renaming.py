@@ -48,7 +48,9 @@ class Renaming:
     def _statement(self, statement: Statement) -> Statement:
         match statement:
             case For():
-                return replace(statement, extent=self.extents[statement.extent], body=self.statements(statement.body))
+                extent, *without = (self.extents[e] for e in (statement.extent, *statement.without))
+                body = self.statements(statement.body)
+                return replace(statement, extent=extent, body=body, without=tuple(without))
             case Assign(target, value):
                 return Assign(self._load(target), self._scalar(value))
             case Accumulate(target, op, value):

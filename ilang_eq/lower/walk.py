@@ -77,8 +77,8 @@ def buffers_of(statements: Sequence[Statement]) -> tuple[str, ...]:
 
 
 def extents_of(statements: Sequence[Statement]) -> Iterator[Extent]:
-    """The extents that bound loops."""
-    return (s.extent for s in walk(statements) if isinstance(s, For))
+    """The extents that decide how often loops run."""
+    return (extent for s in walk(statements) if isinstance(s, For) for extent in (s.extent, *s.without))
 
 
 def mentions(place: Load, variable: str) -> bool:

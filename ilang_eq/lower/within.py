@@ -85,7 +85,7 @@ def deepened(loop: For, variable: str, outer: str) -> For:
 
     def bounds(inner: For) -> For:
         body = tuple(bounds(s) if isinstance(s, For) else s for s in inner.body)
-        return replace(inner, outer=spread(inner.outer), body=body)
+        return replace(inner, outer=spread(inner.outer), first=spread(inner.first), body=body)
 
     body = tuple(bounds(s) if isinstance(s, For) else s for s in loop.body)
     return replace(loop, body=tuple(moved(s, place) for s in body))

@@ -85,6 +85,13 @@ def test_rows_are_costed_where_c_puts_them(monkeypatch: pytest.MonkeyPatch) -> N
     assert placed < seconds(rows, (4096, 4096))
 
 
+def test_blocks_of_a_reduction_are_filled_by_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = matmul("|i:6,j:64,k:256|kjik'i'j'")
+    filled = seconds(blocks, (1024, 1024), (1024, 1024))
+    monkeypatch.setattr(full_model, "in_first_blocks", lambda kernel: kernel)
+    assert filled < seconds(blocks, (1024, 1024), (1024, 1024))
+
+
 def test_a_tile_beyond_the_registers_is_spilled() -> None:
     shapes = (192, 192), (192, 192)
     assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -63,3 +64,10 @@ def test_nothing_to_do_is_no_trips() -> None:
     (tile,) = evaluate([nest((4,))], {(0, 0): 0})
     assert isinstance(tile, Loop)
     assert tile.trips == 0
+
+
+def test_what_runs_seldom_takes_no_time() -> None:
+    loop = nest((16,))
+    (first,) = (s for s in loop.body if isinstance(s, For))
+    again = replace(loop, body=(replace(first, variable="j", first=("i",)), first))
+    assert evaluate([again, replace(loop, without=(N,))], {(0, 0): 40}) == evaluate([loop], {(0, 0): 40})

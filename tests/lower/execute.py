@@ -64,6 +64,8 @@ class Machine:
                     pass
 
     def loop(self, loop: For) -> None:
+        if any(self.variables[v] for v in loop.first) or (loop.without and all(map(self.size, loop.without))):
+            return
         end = self.extents[loop.extent] - sum(self.variables[v] for v in loop.outer)
         end = end if loop.limit is None else min(end, loop.limit)
         assert loop.variable not in self.variables, f"{loop.variable} is defined twice"
