@@ -48,6 +48,9 @@ _WHOLE_JUMPS = "-Wa,-mbranches-within-32B-boundaries"
 """Processors from Skylake to Cascade Lake decode 32 bytes of a loop anew in each iteration if a jump ends beyond them.
 The assembler can see to it that none does: a product of 1024³ then takes 0.94 of the time on Cascade Lake."""
 _WHOLE_JUMPS_OF_CLANG = _WHOLE_JUMPS.removeprefix("-Wa,")
+_WHOLE_LOOPS = "-falign-loops=32"
+"""Loops that begin with such 32 bytes take 0.98 to 1.01 of the time, over seven workloads."""
+_LAYOUT = frozenset({_WHOLE_JUMPS, _WHOLE_JUMPS_OF_CLANG, _WHOLE_LOOPS})
 
 
 def build(source: str, sanitize: bool = False) -> Path:
@@ -119,7 +122,7 @@ def _layout_flags(compiler: tuple[str, ...], sanitize: bool) -> tuple[str, ...]:
     """What decides only where instructions lie; old assemblers refuse it."""
     if sanitize or platform.machine() not in ("x86_64", "AMD64"):
         return ()
-    return (_WHOLE_JUMPS_OF_CLANG if "clang" in _version(compiler) else _WHOLE_JUMPS,)
+    return (_WHOLE_JUMPS_OF_CLANG if "clang" in _version(compiler) else _WHOLE_JUMPS, _WHOLE_LOOPS)
 
 
 def standalone_flags() -> tuple[str, ...]:
@@ -132,8 +135,7 @@ def _compile(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, scr
     text, library = scratch / "kernel.c", scratch / "kernel.so"
     text.write_text(source, encoding="utf-8")
     refused = ""
-    layout = {_WHOLE_JUMPS, _WHOLE_JUMPS_OF_CLANG}
-    for spared in (set[str](), layout, {_THREADED}, {_THREADED, *layout}):
+    for spared in (frozenset[str](), _LAYOUT, frozenset({_THREADED}), _LAYOUT | {_THREADED}):
         attempt = [flag for flag in flags if flag not in spared]
         code, errors = _run([*compiler, *attempt, str(text), "-o", str(library), "-lm"])
         if code == 0 and not library.is_file():
