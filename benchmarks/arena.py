@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.calm import Calm
 from benchmarks.contest import Contestant
 from benchmarks.workloads import Shape, Workload
 
@@ -43,6 +44,7 @@ class Outcome:
     Args:
         seconds: by contestant and kind, as "numpy cold".
         rounds: the same call by call; those at the same place were asked for in the same round.
+        calm: the share of the calls that began in a calm moment; None if nobody waited for one.
     """
 
     seconds: dict[str, Quartiles] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class Outcome:
     missing: dict[str, str] = field(default_factory=dict)
     schedule: str | None = None
     predicted: float | None = None
+    calm: float | None = None
 
     @property
     def shape(self) -> Shape:
@@ -59,10 +62,14 @@ class Outcome:
 
 
 class Arena:
-    """A process for each contestant, started when it is first needed, and again if it had to be stopped."""
+    """A process for each contestant, started when it is first needed, and again if it had to be stopped.
 
-    def __init__(self, contestants: Sequence[Contestant], threads: int, python: str) -> None:
+    With ``calm``, each call waits for a moment in which nobody else uses the core.
+    """
+
+    def __init__(self, contestants: Sequence[Contestant], threads: int, python: str, calm: Calm | None = None) -> None:
         self.contestants = contestants
+        self.calm = calm
         self._seats = {c.name: _Seat(c, threads, python) for c in contestants}
 
     def __enter__(self) -> Arena:
@@ -80,12 +87,14 @@ class Arena:
         calls = [pair for c in self.contestants for pair in self._prepared(c, workload, seed, schedule, outcome)]
         samples: dict[tuple[str, str], list[float]] = {pair: [] for pair in calls}
         rng = np.random.default_rng(seed)
+        moments: list[bool] = []
         for done in range(rounds):
             fastest = min((min(s) for s in samples.values() if s), default=0.0)
             for n in rng.permutation(len(calls)):
                 name, kind = calls[n]
                 taken = samples[calls[n]]
                 if name not in outcome.missing and (done < FEW_ROUNDS or min(taken) < SLOW * fastest):
+                    moments += [] if self.calm is None else [self.calm.wait()]
                     answer = self._seats[name].ask({"call": kind}, _CALL_S)
                     if "missing" in answer:
                         outcome.missing[name] = answer["missing"]
@@ -93,6 +102,7 @@ class Arena:
                         taken.append(answer["seconds"])
         outcome.rounds = {f"{name} {kind}": times for (name, kind), times in samples.items() if times}
         outcome.seconds = {name: quartiles(times) for name, times in outcome.rounds.items()}
+        outcome.calm = statistics.mean(moments) if moments else None
         return outcome
 
     def _prepared(

@@ -1,12 +1,13 @@
 """Kernels found by the cost model alone against their peers, on the CPU.
 
-    python -m benchmarks.cpu [--threads N] [--rounds N] [--only CONTESTANT ...] [workload ...]
+    python -m benchmarks.cpu [--threads N] [--rounds N] [--calm SECONDS] [--only CONTESTANT ...] [workload ...]
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
 ones write into memory used before. The ratio is the best peer's time ÷ ours in the same round, kind by kind, and of
 that the median; a peer that cannot write into given memory takes part in both. The limit is the machine's
-(``benchmarks.limits``), the error is against float64.
+(``benchmarks.limits``), the error is against float64. On a machine that others share, ``--calm`` has each call wait
+that long at most for a moment in which they leave it alone (``benchmarks.calm``).
 
 Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
 ``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and a slower
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
+from benchmarks.calm import Calm
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
 from benchmarks.peers import numpy_ops
@@ -58,6 +60,7 @@ def row(workload: Workload, outcome: Outcome, machine: Machine, threads: int, er
         "errors": errors,
         "predicted_s": outcome.predicted,
         "schedule": outcome.schedule,
+        "calm": outcome.calm,
         "missing": outcome.missing,
         "seconds": {name: asdict(quartiles) for name, quartiles in outcome.seconds.items()},
     }
@@ -83,6 +86,8 @@ def show(found: Row) -> None:
     spread = found["ratio_quartiles"]
     ratios = ", ".join(f"{k} {r:.2f} [{spread[k][0]:.2f}, {spread[k][1]:.2f}]" for k, r in found["ratios"].items())
     print(f"\n{found['workload']}, {found['threads']} threads: ratio {ratios or 'unknown'}; target {found['target']}")
+    if found["calm"] is not None:
+        print(f"  {found['calm']:.0%} of the calls began in a calm moment")
     print(f"  {'limit: ' + found['limit']:26s} {found['limit_s'] * 1e3:10.3f} ms")
     for name, q in sorted(found["seconds"].items(), key=lambda item: item[1]["median"]):
         error = found["errors"].get(name.rsplit(" ", 1)[0], float("nan"))
@@ -149,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--calm", type=float, metavar="SECONDS", help="wait so long at most for calm moments")
     parser.add_argument("--only", nargs="+", metavar="CONTESTANT", choices=[c.name for c in CONTESTANTS])
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the peers")
     parser.add_argument("--schedules", type=Path, metavar="DIR", help="run these schedules instead of searching")
@@ -161,7 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     about = {"machine": machine.name, "system": platform.platform(), "versions": versions([c.library for c in entered])}
     path = options.out / f"cpu.t{options.threads}.json"
     rows: list[Row] = []
-    with Arena(entered, options.threads, options.python) as arena:
+    calm = None if options.calm is None else Calm(options.calm)
+    with Arena(entered, options.threads, options.python, calm) as arena:
         for workload in chosen(options.names):
             known = _schedule(options.schedules, workload, options.threads)
             outcome = arena.run(workload, options.rounds, options.seed, known)

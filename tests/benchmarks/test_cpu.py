@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.arena import Arena, Outcome, Quartiles, environment, quartiles
+from benchmarks.calm import Calm, product_seconds
 from benchmarks.contest import MOST_CALLS, OURS, PEERS, SHORTEST, seconds
-from benchmarks.cpu import main, row
+from benchmarks.cpu import main, row, show
 from benchmarks.limits import holding, limit
 from benchmarks.workloads import chosen
 from ilang_eq.extract.machine import load
@@ -101,3 +102,30 @@ def test_every_library_is_told_the_threads_and_to_sleep() -> None:
     told = environment(2)
     assert {told[name] for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {"2"}
     assert told["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
+def test_calls_wait_for_calm_moments() -> None:
+    """What is as fast as ever is calm; nobody waits for ever."""
+    times = iter([1.0, 3.0, 2.0, 1.1, 3.0, 1.2, 0.5, 0.6, 0.55, 1.0])
+    calm = Calm(patience_s=1000.0, probe=lambda: next(times))
+    assert calm.wait(), "the first has nothing to be compared with"
+    assert calm.wait(), "waits for 1.1"
+    assert calm.wait(), "waits for 0.5"
+    assert calm.wait(), "waits for 0.55"
+    assert next(times) == 1.0
+    slow = iter([1.0, 3.0])
+    hurried = Calm(patience_s=0.0, probe=lambda: next(slow))
+    assert [hurried.wait(), hurried.wait()] == [True, False]
+
+
+def test_the_share_of_calm_calls_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    probes = iter([1.0, 1.0, 2.0, 2.0])
+    with Arena([NUMPY], 1, sys.executable, Calm(0.0, lambda: next(probes))) as arena:
+        outcome = arena.run(PRODUCT, 2, 0, None)
+    assert outcome.calm == 0.5
+    show(row(PRODUCT, outcome, MACHINE, 1, {}))
+    assert "50% of the calls began in a calm moment" in capsys.readouterr().out
+
+
+def test_the_probe_takes_time() -> None:
+    assert 0 < product_seconds() < 1
