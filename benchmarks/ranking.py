@@ -7,8 +7,9 @@
 
 ``judge`` predicts anew from each schedule's text and times nothing, so that a change of the model is judged in seconds.
 Timings are warm, each call right after another of the same schedule, into a reused ``out=``, and go round all schedules
-in a new order each round; a schedule counts with its least time. The workloads of ``HELD_OUT`` are reported apart: the
-model is not tuned on them.
+in a new order each round; a schedule counts with its least time. With ``--calm`` each waits for a moment in which those
+who share the machine leave it alone (``benchmarks.calm``). The workloads of ``HELD_OUT`` are reported apart: the model
+is not tuned on them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.calm import Calm
 from benchmarks.contest import seconds
 from benchmarks.judgement import Noise, Ranking, best_of, mean_regret, noise, ranking
 from benchmarks.sampling import predict, sample
@@ -109,24 +111,37 @@ def _builds(text: str) -> bool:
 
 
 def timed(
-    experiment: Experiment, workload: Workload, rounds: int, budget_s: float, seed: int, lock: Path | None = None
+    experiment: Experiment,
+    workload: Workload,
+    rounds: int,
+    budget_s: float,
+    seed: int,
+    lock: Path | None = None,
+    calm: Calm | None = None,
 ) -> Experiment:
     """The experiment with timings: all of ``rounds``, or as many as fit ``budget_s``, but at least ``FEW_ROUNDS``.
 
     Args:
         lock: a file whose lock is held meanwhile.
+        calm: what calls wait for, if they do.
     """
     arrays = workload.arrays(experiment.shapes, seed)
     kernels = [_kernel(s.text, experiment.threads) for s in experiment.schedules]
     (out, *_) = (kernel(*arrays) for kernel in kernels)
     with _locked(lock):
-        samples = _samples(kernels, arrays, out, rounds, budget_s, seed)
+        samples = _samples(kernels, arrays, out, rounds, budget_s, seed, calm)
     found = (replace(s, samples=tuple(times)) for s, times in zip(experiment.schedules, samples, strict=True))
     return replace(experiment, schedules=tuple(found))
 
 
 def _samples(
-    kernels: Sequence[CKernel], arrays: Sequence[np.ndarray], out: object, rounds: int, budget_s: float, seed: int
+    kernels: Sequence[CKernel],
+    arrays: Sequence[np.ndarray],
+    out: object,
+    rounds: int,
+    budget_s: float,
+    seed: int,
+    calm: Calm | None,
 ) -> list[list[float]]:
     """Each kernel's seconds, round by round; the order is new in each."""
     rng = np.random.default_rng(seed)
@@ -137,6 +152,8 @@ def _samples(
         for n in rng.permutation(len(kernels)):
             if done < FEW_ROUNDS or min(samples[n]) < HOPELESS * fastest:
                 call = partial(kernels[n], *arrays, out=out)
+                if calm is not None:
+                    calm.wait()
                 call()  # brings back what the others' workspaces drove out
                 samples[n].append(seconds(call))
         if done + 1 >= FEW_ROUNDS and time.perf_counter() - started > budget_s:
@@ -218,11 +235,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--budget", type=float, default=60.0, metavar="S", help="seconds to time one workload for")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="hold this file's lock while timing")
+    parser.add_argument("--calm", type=float, metavar="S", help="wait so long at most for calm moments, call by call")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--machine", default=None, help="a machine description; this machine's if none is given")
     parser.add_argument("--detail", action="store_true", help="list every schedule")
     options = parser.parse_args()
     machine = detect() if options.machine is None else load(options.machine)
+    calm = None if options.calm is None else Calm(options.calm)
     files = {w.name: options.directory / f"{w.name}.t{options.threads}.json" for w in chosen(options.names)}
     if options.command == "judge":
         _report([Experiment.read(path) for path in files.values() if path.exists()], machine, options.detail)
@@ -237,7 +256,7 @@ def main() -> None:
             built(Experiment.read(path)).save(path)
         else:
             experiment = Experiment.read(path)
-            timed(experiment, workload, options.rounds, options.budget, options.seed, options.lock).save(path)
+            timed(experiment, workload, options.rounds, options.budget, options.seed, options.lock, calm).save(path)
         print(f"{workload.name}: {options.command} done", flush=True)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.calm import Calm
 from benchmarks.ranking import Experiment, Timed, built, judged, sampled, timed
 from benchmarks.sampling import ABSURD, FAVOURITES, Contender, predict, stratified
 from benchmarks.workloads import chosen
@@ -42,7 +43,15 @@ def test_an_experiment_from_timing_to_judgement(tmp_path: Path) -> None:
     costs = [predict(text, sums.ranking_shapes, MACHINE, 1) for text in texts]
     predicted = [cost.seconds for cost in costs if cost is not None]
     schedules = tuple(Timed(text, p) for text, p in zip(texts, predicted, strict=True))
-    done = timed(Experiment(sums.name, sums.ranking_shapes, 1, schedules), sums, rounds=3, budget_s=20, seed=0)
+    experiment = Experiment(sums.name, sums.ranking_shapes, 1, schedules)
+    waits: list[float] = []
+
+    def probe() -> float:
+        waits.append(1.0)
+        return 1.0
+
+    done = timed(experiment, sums, rounds=3, budget_s=20, seed=0, calm=Calm(1.0, probe))
+    assert len(waits) == sum(len(s.samples) for s in done.schedules), "one before each call"
     assert all(len(s.samples) >= 2 and min(s.samples) > 0 for s in done.schedules)
     done.save(tmp_path / "sums.json")
     assert Experiment.read(tmp_path / "sums.json") == done
