@@ -25,6 +25,8 @@ ROOT = Path(__file__).parent.parent
 SLOW = 5.0
 """A call that takes this many times as long as the fastest is repeated in a few rounds only."""
 FEW_ROUNDS = 3
+CALM_CALLS = 4
+"""How often a call is made, at most, for one that begins and ends in calm moments."""
 _CALL_S = 120.0
 
 
@@ -44,7 +46,7 @@ class Outcome:
     Args:
         seconds: by contestant and kind, as "numpy cold".
         rounds: the same call by call; those at the same place were asked for in the same round.
-        calm: the share of the calls that began in a calm moment; None if nobody waited for one.
+        calm: the share of the calls that began and ended in calm moments; None if nobody waited for any.
     """
 
     seconds: dict[str, Quartiles] = field(default_factory=dict)
@@ -64,7 +66,8 @@ class Outcome:
 class Arena:
     """A process for each contestant, started when it is first needed, and again if it had to be stopped.
 
-    With ``calm``, each call waits for a moment in which nobody else uses the core.
+    With ``calm``, each call waits for a moment in which nobody else uses the core, and is repeated a few times if it
+    ends in another.
     """
 
     def __init__(self, contestants: Sequence[Contestant], threads: int, python: str, calm: Calm | None = None) -> None:
@@ -94,16 +97,28 @@ class Arena:
                 name, kind = calls[n]
                 taken = samples[calls[n]]
                 if name not in outcome.missing and (done < FEW_ROUNDS or min(taken) < SLOW * fastest):
-                    moments += [] if self.calm is None else [self.calm.wait()]
-                    answer = self._seats[name].ask({"call": kind}, _CALL_S)
+                    answer = self._asked(name, kind, moments)
                     if "missing" in answer:
                         outcome.missing[name] = answer["missing"]
                     else:
                         taken.append(answer["seconds"])
         outcome.rounds = {f"{name} {kind}": times for (name, kind), times in samples.items() if times}
         outcome.seconds = {name: quartiles(times) for name, times in outcome.rounds.items()}
-        outcome.calm = statistics.mean(moments) if moments else None
+        outcome.calm = statistics.mean(moments) if moments and self.calm is not None else None
         return outcome
+
+    def _asked(self, name: str, kind: str, moments: list[bool]) -> Mapping[str, Any]:
+        """The answer to one call, or to the last of a few; ``moments`` gets whether that one was calm throughout."""
+        answer: Mapping[str, Any] = {}
+        calm = False
+        for _ in range(1 if self.calm is None else CALM_CALLS):
+            began = self.calm is None or self.calm.wait()
+            answer = self._seats[name].ask({"call": kind}, _CALL_S)
+            calm = began and (self.calm is None or self.calm.now())
+            if calm or "missing" in answer:
+                break
+        moments.append(calm)
+        return answer
 
     def _prepared(
         self, contestant: Contestant, workload: Workload, seed: int, schedule: str | None, outcome: Outcome

@@ -55,12 +55,15 @@ class Calm:
     probe: Callable[[], float] = product_seconds
     fastest: float = float("inf")
 
+    def now(self) -> bool:
+        """Whether this moment is calm."""
+        seconds = self.probe()
+        self.fastest = min(self.fastest, seconds)
+        return seconds <= NEAR * self.fastest
+
     def wait(self) -> bool:
-        """Whether the moment is calm."""
+        """Whether a calm moment came in time; if so, it is now."""
         end = time.monotonic() + self.patience_s
-        while True:
-            seconds = self.probe()
-            self.fastest = min(self.fastest, seconds)
-            calm = seconds <= NEAR * self.fastest
-            if calm or time.monotonic() >= end:
-                return calm
+        while not (calm := self.now()) and time.monotonic() < end:
+            pass
+        return calm

@@ -7,7 +7,7 @@ one timed call, in a new order each round, while the others sleep. ``cold`` call
 ones write into memory used before. The ratio is the best peer's time ÷ ours in the same round, kind by kind, and of
 that the median; a peer that cannot write into given memory takes part in both. The limit is the machine's
 (``benchmarks.limits``), the error is against float64. On a machine that others share, ``--calm`` has each call wait
-that long at most for a moment in which they leave it alone (``benchmarks.calm``).
+that long at most for a moment in which they leave it alone, and repeats it if it ends in another (``benchmarks.calm``).
 
 Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
 ``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and a slower
@@ -87,7 +87,7 @@ def show(found: Row) -> None:
     ratios = ", ".join(f"{k} {r:.2f} [{spread[k][0]:.2f}, {spread[k][1]:.2f}]" for k, r in found["ratios"].items())
     print(f"\n{found['workload']}, {found['threads']} threads: ratio {ratios or 'unknown'}; target {found['target']}")
     if found["calm"] is not None:
-        print(f"  {found['calm']:.0%} of the calls began in a calm moment")
+        print(f"  {found['calm']:.0%} of the calls were calm")
     print(f"  {'limit: ' + found['limit']:26s} {found['limit_s'] * 1e3:10.3f} ms")
     for name, q in sorted(found["seconds"].items(), key=lambda item: item[1]["median"]):
         error = found["errors"].get(name.rsplit(" ", 1)[0], float("nan"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.arena import Arena, Outcome, Quartiles, environment, quartiles
+from benchmarks.arena import CALM_CALLS, Arena, Outcome, Quartiles, environment, quartiles
 from benchmarks.calm import Calm, product_seconds
 from benchmarks.contest import MOST_CALLS, OURS, PEERS, SHORTEST, seconds
 from benchmarks.cpu import main, row, show
@@ -118,13 +118,19 @@ def test_calls_wait_for_calm_moments() -> None:
     assert [hurried.wait(), hurried.wait()] == [True, False]
 
 
-def test_the_share_of_calm_calls_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    probes = iter([1.0, 1.0, 2.0, 2.0])
+def test_calls_that_do_not_end_calm_are_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    calm, loud = [1.0, 1.0], [1.0, 2.0]
+    probes = iter([*calm, *loud, *calm])
     with Arena([NUMPY], 1, sys.executable, Calm(0.0, lambda: next(probes))) as arena:
-        outcome = arena.run(PRODUCT, 2, 0, None)
+        outcome = arena.run(PRODUCT, 1, 0, None)
+        assert outcome.calm == 1.0, "its cold and its warm call"
+        assert len(outcome.rounds["numpy cold"]) == len(outcome.rounds["numpy warm"]) == 1
+        probes = iter([*calm, *loud * CALM_CALLS])
+        outcome = arena.run(PRODUCT, 1, 0, None)
+    assert next(probes, None) is None
     assert outcome.calm == 0.5
     show(row(PRODUCT, outcome, MACHINE, 1, {}))
-    assert "50% of the calls began in a calm moment" in capsys.readouterr().out
+    assert "50% of the calls were calm" in capsys.readouterr().out
 
 
 def test_the_probe_takes_time() -> None:
