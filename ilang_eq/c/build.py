@@ -46,7 +46,7 @@ Sanitizers do not: clang leaves what they call to the program."""
 
 _WHOLE_JUMPS = "-Wa,-mbranches-within-32B-boundaries"
 """Processors from Skylake to Cascade Lake decode 32 bytes of a loop anew in each iteration if a jump ends beyond them.
-The assembler can see to it that none does: a product of 1024³ then takes 0.94 of the time on Cascade Lake."""
+The assembler can see to it that none does: 0.95 to 1.00 of the time of products (papers_notes/jump_erratum.md)."""
 _WHOLE_JUMPS_OF_CLANG = _WHOLE_JUMPS.removeprefix("-Wa,")
 _WHOLE_LOOPS = "-falign-loops=32"
 """Loops that begin with such 32 bytes take 0.98 to 1.01 of the time, over seven workloads."""
