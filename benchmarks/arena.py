@@ -104,17 +104,20 @@ class Arena:
                         taken.append(answer["seconds"])
         outcome.rounds = {f"{name} {kind}": times for (name, kind), times in samples.items() if times}
         outcome.seconds = {name: quartiles(times) for name, times in outcome.rounds.items()}
-        outcome.calm = statistics.mean(moments) if moments and self.calm is not None else None
+        outcome.calm = statistics.mean(moments) if moments else None
         return outcome
 
     def _asked(self, name: str, kind: str, moments: list[bool]) -> Mapping[str, Any]:
-        """The answer to one call, or to the last of a few; ``moments`` gets whether that one was calm throughout."""
+        """The answer to one call, or to the last of a few; ``moments`` gets whether that was calm, if it matters."""
+        seat = self._seats[name]
+        if self.calm is None:
+            return seat.ask({"call": kind}, _CALL_S)
         answer: Mapping[str, Any] = {}
         calm = False
-        for _ in range(1 if self.calm is None else CALM_CALLS):
-            began = self.calm is None or self.calm.wait()
-            answer = self._seats[name].ask({"call": kind}, _CALL_S)
-            calm = began and (self.calm is None or self.calm.now())
+        for _ in range(CALM_CALLS):
+            began = self.calm.wait()
+            answer = seat.ask({"call": kind}, _CALL_S)
+            calm = began and self.calm.now()
             if calm or "missing" in answer:
                 break
         moments.append(calm)

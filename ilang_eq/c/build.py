@@ -42,8 +42,6 @@ _THREADED = "-fopenmp"
 _COMPLETE = "-Wl,-z,defs"
 """Has the linker refuse what would not load, such as clang's OpenMP without its library; others do so by themselves.
 Sanitizers do not: clang leaves what they call to the program."""
-
-
 _WHOLE_JUMPS = "-Wa,-mbranches-within-32B-boundaries"
 """Processors from Skylake to Cascade Lake decode 32 bytes of a loop anew in each iteration if a jump ends beyond them.
 The assembler can see to it that none does: 0.95 to 1.00 of the time of products (papers_notes/jump_erratum.md)."""
