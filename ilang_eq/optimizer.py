@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ilang_eq.database.tolerant import Results, results_at
 from ilang_eq.errors import ILangError
+from ilang_eq.garbage import seldom_collected
 from ilang_eq.kept import found_in, key_of, recalled, record_of
 from ilang_eq.lang.batching import Element, set_aside
 from ilang_eq.lang.component import Component
@@ -192,6 +193,7 @@ def _stages(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
     yield PROPOSALS, LIMITS
 
 
+@seldom_collected()
 def _proposed(
     request: Request,
     element: Element,

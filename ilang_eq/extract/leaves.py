@@ -16,6 +16,7 @@ from ilang_eq.extract.micro_kernel import SCRATCH
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
+from ilang_eq.lower.walk import loads
 
 GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
@@ -211,20 +212,8 @@ def _recurs(statements: Statements, stack: Stack) -> bool:
         if not stack.mask(s.target) & stack.innermost and (s.target.indices or isinstance(s, Accumulate))
     }
     updates = [s.target.buffer for s in statements if s.target.buffer in carried]
-    read = {load.buffer for s in statements for load in _loads(s.value)}
+    read = {load.buffer for s in statements for load in loads(s.value)}
     return bool(carried & read) or len(set(updates)) < len(updates)
-
-
-def _loads(value: Scalar) -> list[Load]:
-    match value:
-        case Load():
-            return [value]
-        case Constant():
-            return []
-        case Apply(_, arguments):
-            return [load for argument in arguments for load in _loads(argument)]
-        case other:
-            assert_never(other)
 
 
 def _strided(place: Load, stack: Stack) -> bool:

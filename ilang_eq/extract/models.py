@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, Costed, program_cost
@@ -13,8 +14,7 @@ from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.ir import Precision, Program
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
+class Models(NamedTuple):
     """What a search for one target goes by.
 
     Args:

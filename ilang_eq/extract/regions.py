@@ -220,18 +220,30 @@ def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) 
 
 def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
     """The region of ``loop``, and what it touches."""
+    if loop.is_phase:
+        return _phase(loop, arrays)
     inner = [_region(node, arrays) for node in loop.body if isinstance(node, Loop)]
     own = _touches(loop, arrays)
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]
-    whole = _spans(through)
-    if not loop.is_phase:
-        loops = tuple(region for region, _ in inner)
-        return Region(loop.trips, whole, _spans(touched), loops, _spans(own)), through
+    loops = tuple(region for region, _ in inner)
+    return Region(loop.trips, _spans(through), _spans(touched), loops, _spans(own)), through
+
+
+def _phase(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
+    """The same for one that does one thing all along: the loops in its body are no regions of their own."""
+    touched = _touched(loop, arrays)
+    through = [touch.over(loop) for touch in touched]
     # what a loop of unrolled nests accumulates into stays in registers
     pairs = zip(touched, through, strict=True)
     fetched = _spans([touch for touch, moved in pairs if not touch.span.written or moved is not touch])
-    return Region(loop.trips, whole, fetched, (), fetched), through
+    return Region(loop.trips, _spans(through), fetched, (), fetched), through
+
+
+def _touched(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
+    """What one iteration touches."""
+    inner = (node for node in loop.body if isinstance(node, Loop))
+    return _touches(loop, arrays) + [touch.over(node) for node in inner for touch in _touched(node, arrays)]
 
 
 def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Extent, For, Index, Kernel, Load, Statement
-from ilang_eq.lower.walk import code, mentions, places
+from ilang_eq.lower.walk import code, mentions, places, touches
 from ilang_eq.lower.within import enclosed, nested
 
 
 def in_first_blocks(kernel: Kernel) -> Kernel:
     """``kernel`` with tiles set to what their reductions start from where they are first accumulated into."""
-    return Kernel(kernel.name, _block(kernel.body))
+    body = _block(kernel.body)
+    return kernel if body is kernel.body else Kernel(kernel.name, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,10 @@ def _under(nest: Sequence[Statement], first: tuple[str, ...] = (), without: tupl
     return replace(loop, first=first, without=without)
 
 
-def _block(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    block = [replace(s, body=_block(s.body)) if isinstance(s, For) else s for s in statements]
-    for position, statement in enumerate(block):
+def _block(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """``statements`` themselves if nothing in them changes."""
+    block = [_inside(s) if isinstance(s, For) else s for s in statements]
+    for position, statement in enumerate(block[:-1]):
         fill = _fill(statement)
         user = None if fill is None else _next(block, position, fill.target.buffer)
         blocks = None if fill is None or user is None else _blocks(block[user], fill.target.buffer)
@@ -79,13 +82,17 @@ def _block(statements: Sequence[Statement]) -> tuple[Statement, ...]:
             continue
         block[position] = fill.where_empty(tuple(dict.fromkeys(loop.extent for loop in blocks.turns)))
         (block[user],) = _before(blocks.reduction, blocks.begun(fill.value), [block[user]])
-    return tuple(block)
+    return tuple(block) if any(new is not old for new, old in zip(block, statements, strict=True)) else statements
+
+
+def _inside(loop: For) -> For:
+    body = _block(loop.body)
+    return loop if body is loop.body else replace(loop, body=body)
 
 
 def _next(block: Sequence[Statement], position: int, buffer: str) -> int | None:
     """The first statement after ``position`` that touches ``buffer``."""
-    after = range(position + 1, len(block))
-    return next((n for n in after if any(place.buffer == buffer for place in places([block[n]]))), None)
+    return next((n for n in range(position + 1, len(block)) if touches(block[n], buffer)), None)
 
 
 def _before(loop: For, statement: Statement, statements: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -116,7 +123,7 @@ def _blocks(statement: Statement, buffer: str) -> _Blocks | None:
     A loop over the elements of a tile is constant. One that the target does not move with may be inside: the lanes of a
     product of rows.
     """
-    (use, *more) = (e for e in enclosed([statement]) if any(place.buffer == buffer for place in places([e.statement])))
+    (use, *more) = islice((e for e in enclosed([statement]) if touches(e.statement, buffer)), 2)
     update, loops = use.statement, list(use.around)
     if more or not isinstance(update, Accumulate) or len([p for p in places([update]) if p.buffer == buffer]) > 1:
         return None

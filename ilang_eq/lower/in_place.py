@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Extent, For, Index, Kernel, Load, Program, Statement
-from ilang_eq.lower.walk import declared_in, loads, mentions, places, updates
+from ilang_eq.lower.walk import declared_in, mentions, places, touches, walk
 from ilang_eq.lower.within import Enclosed, enclosed, moved
 
 
@@ -71,7 +72,7 @@ def _home(name: str, body: Sequence[Statement], buffers: Mapping[str, Buffer]) -
     they have read it, and nothing else may have touched that tensor up to then.
     """
     block = _block(name, body)
-    last = next(n for n in reversed(range(len(block))) if _touches(block[n], name))
+    last = next(n for n in reversed(range(len(block))) if touches(block[n], name))
     final = list(enclosed(block[last : last + 1]))
     writers = [use for use in final if buffers[use.statement.target.buffer].role in ("output", "workspace")]
     if len(writers) != 1 or not isinstance(writers[0].statement, Assign):
@@ -93,19 +94,12 @@ def _home(name: str, body: Sequence[Statement], buffers: Mapping[str, Buffer]) -
 
 def _block(name: str, body: Sequence[Statement]) -> Sequence[Statement]:
     """The block that declares ``name``."""
-    while Declare(name) not in body:
-        body = next(s.body for s in body if isinstance(s, For) and name in declared_in(s.body))
-    return body
+    inside = (s.body for s in walk(body) if isinstance(s, For))
+    return next(block for block in chain((body,), inside) if Declare(name) in block)
 
 
 def _touching(uses: Iterable[Enclosed], name: str) -> list[Enclosed]:
-    return [use for use in uses if _touches(use.statement, name)]
-
-
-def _touches(statement: Statement, name: str) -> bool:
-    if isinstance(statement, Assign | Accumulate):
-        return statement.target.buffer == name or any(load.buffer == name for load in loads(statement.value))
-    return any(_touches(update, name) for update in updates([statement]))
+    return [use for use in uses if touches(use.statement, name)]
 
 
 def _same_element(writer: Enclosed, reads: Set[Load]) -> _Home | None:

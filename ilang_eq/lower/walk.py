@@ -40,16 +40,15 @@ def code(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     return tuple(s for s in statements if not isinstance(s, Comment))
 
 
-def loads(value: Scalar) -> Iterator[Load]:
+def loads(value: Scalar) -> tuple[Load, ...]:
     """Every place that ``value`` reads."""
     match value:
         case Load():
-            yield value
+            return (value,)
         case Constant():
-            return
+            return ()
         case Apply(_, arguments):
-            for argument in arguments:
-                yield from loads(argument)
+            return tuple([load for argument in arguments for load in loads(argument)])
         case other:
             assert_never(other)
 
@@ -64,6 +63,19 @@ def places(statements: Sequence[Statement]) -> Iterator[Load]:
     for update in updates(statements):
         yield update.target
         yield from loads(update.value)
+
+
+def touches(statement: Statement, buffer: str) -> bool:
+    """Whether ``statement`` reads or writes ``buffer`` anywhere in it."""
+    match statement:
+        case For(body=body):
+            return any(touches(inner, buffer) for inner in body)
+        case Assign(target, value) | Accumulate(target, _, value):
+            return target.buffer == buffer or any(load.buffer == buffer for load in loads(value))
+        case Declare() | Comment():
+            return False
+        case other:
+            assert_never(other)
 
 
 def declared_in(statements: Sequence[Statement]) -> tuple[str, ...]:

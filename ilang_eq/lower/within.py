@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import replace
+from typing import NamedTuple, assert_never
 
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
 from ilang_eq.lower.walk import mentions
 
 
-@dataclass(frozen=True, slots=True)
-class Enclosed:
+class Enclosed(NamedTuple):
     """An update and the loops around it, outermost first, from some block inwards."""
 
     statement: Assign | Accumulate
@@ -19,7 +18,7 @@ class Enclosed:
 
     def moving(self) -> Enclosed:
         """The same with only those loops that the target moves with."""
-        return replace(self, around=tuple(x for x in self.around if mentions(self.statement.target, x.variable)))
+        return self._replace(around=tuple(x for x in self.around if mentions(self.statement.target, x.variable)))
 
 
 def enclosed(statements: Sequence[Statement], around: tuple[For, ...] = ()) -> Iterator[Enclosed]:
