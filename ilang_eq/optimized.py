@@ -13,6 +13,7 @@ from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lower.ir import Precision
 from ilang_eq.lower.plan import Plan
+from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.bench import Bench
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ilang_eq.extract.full_model import Cost
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Schedule:
     """A scheduled component and its cost.
 
@@ -55,7 +56,7 @@ class Schedule:
         return compile_component(self.component, target, threads, precision)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """How a search went.
 
@@ -79,7 +80,7 @@ class Report:
     origin: str = "search"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """Where a search stands: every schedule judged so far, the best first."""
 

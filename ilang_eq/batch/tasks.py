@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -12,6 +12,7 @@ from ilang_eq.errors import ILangError, OptionError, ShapeError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shape_text import read_shape
+from ilang_eq.records import record
 
 Shapes: TypeAlias = Sequence[Sequence[int]]
 
@@ -25,7 +26,7 @@ class HasTasks(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Task:
     """A component to optimise for ``shapes``.
 

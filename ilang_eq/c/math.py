@@ -11,10 +11,11 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from ilang_eq.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A C function.
 

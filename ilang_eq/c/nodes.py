@@ -13,6 +13,7 @@ from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
 from ilang_eq.lower.passes import Request
+from ilang_eq.records import record
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +31,7 @@ class Full:
         return Extent(self.input, self.dim)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """What a pass over rows asks for in each step of its loop.
 
@@ -47,7 +48,7 @@ class Asked:
     rows: tuple[For, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
@@ -62,7 +63,7 @@ class Loop:
     asked: tuple[Asked, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Simd:
     """An innermost loop whose iterations are independent but for ``reductions``."""
 
@@ -72,7 +73,7 @@ class Simd:
     asked: tuple[Asked, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VectorNest:
     """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
 
@@ -88,7 +89,7 @@ class VectorNest:
     streamed: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Strips:
     """An innermost loop in strips of whole vectors, ``main``, and what is left of it, ``rest``."""
 
@@ -96,7 +97,7 @@ class Strips:
     rest: Simd
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fold:
     """target ⊕= every lane of ``tile``, whose last index is ``lane``, for every iteration of ``loops``."""
 
@@ -109,7 +110,7 @@ class Fold:
     partial: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tile:
     """An array that is to live in registers."""
 
@@ -117,7 +118,7 @@ class Tile:
     dims: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Registers:
     """A scope with accumulators in registers. ``partial`` are the loops that may be short in it."""
 
@@ -126,7 +127,7 @@ class Registers:
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Versions:
     """``full`` where all ``facts`` hold, else ``tail``."""
 
@@ -135,7 +136,7 @@ class Versions:
     tail: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seldom:
     """``body`` where a loop runs that is ``first`` or ``without`` (``lower/ir.py``), else ``otherwise``."""
 
@@ -145,7 +146,7 @@ class Seldom:
     otherwise: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parallel:
     """Perfectly nested loops whose iterations are tasks for threads; a single innermost loop is its own body."""
 

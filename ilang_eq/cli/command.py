@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ilang_eq.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Answer:
     """What a command has to say: ``text`` for people, ``data`` for programs, and the exit status."""
 
@@ -17,7 +18,7 @@ class Answer:
     status: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Command:
     """One word after ``ilang-eq``."""
 

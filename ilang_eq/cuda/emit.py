@@ -7,7 +7,7 @@ both, and how to count blocks. Blocks take tasks in turn, so any number of them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ilang_eq.cuda.across import across, across_name
 from ilang_eq.cuda.ahead import with_copies_ahead
@@ -28,6 +28,7 @@ from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
 from ilang_eq.lower.ir import Buffer, Extent, For, Program, Size
+from ilang_eq.records import record
 
 PREAMBLE = """\
 #define INFINITY __int_as_float(0x7f800000)
@@ -37,7 +38,7 @@ __device__ __forceinline__ long long ceil_div(long long x, long long y) { return
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scratch:
     """Device memory that each block of a launch needs: ``dims`` floats a block."""
 
@@ -45,7 +46,7 @@ class Scratch:
     dims: tuple[Size, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """How one kernel is launched.
 
@@ -68,7 +69,7 @@ class Entry:
     shared: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Module:
     """The source of a program, how to launch its kernels in order, and the buffers they need beside its arrays."""
 

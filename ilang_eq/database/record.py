@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal, TypeVar
 
 from ilang_eq.errors import DatabaseError
+from ilang_eq.records import record
 
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """What a result depends on; one row each.
 
@@ -49,7 +50,7 @@ class Key:
     precision: str = "float32"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredSchedule:
     """A schedule as 𝚒 text, predicted seconds with their terms, and measured seconds where it was timed.
 
@@ -62,7 +63,7 @@ class StoredSchedule:
     measured: float | Literal["failed"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredReport:
     """How the search went, as in ``ilang_eq.optimized.Report``."""
 
@@ -74,7 +75,7 @@ class StoredReport:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Record:
     """A result: ``budget_s`` is the time after which its search was cut short, None if it came to its end."""
 

@@ -12,7 +12,7 @@ Invariants of ``Model``:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -29,11 +29,12 @@ from ilang_eq.lower.interface import call_extents, output_shapes
 from ilang_eq.lower.ir import Program
 from ilang_eq.lower.preparation import prepare
 from ilang_eq.lower.walk import buffers_of
+from ilang_eq.records import record
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One run of a program.
 
@@ -57,7 +58,7 @@ class Step:
         return output_shapes(self.program, self.shapes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Elements of one array that become elements of another.
 
@@ -86,7 +87,7 @@ def row_major(shape: Shape) -> tuple[int, ...]:
     return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Copy:
     """Parts of arrays, their dimensions in another order perhaps, as an array of its own.
 
@@ -108,7 +109,7 @@ class Copy:
         return (self.shape,)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """Programs in the order they run. ``outputs`` are what is returned: names, with the shapes to return them in."""
 

@@ -7,13 +7,14 @@ among those alive with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from ilang_eq.records import record
 
 LINE = 16
 """Floats of a cache line: every array begins at a multiple."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lifetime:
     """An array of ``floats`` elements, alive from step ``first`` to step ``last``, both included."""
 
@@ -27,7 +28,7 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """The offset of each array, in floats, and the floats of them all."""
 

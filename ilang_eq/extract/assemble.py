@@ -22,6 +22,7 @@ from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.expr import Access, Expr, Literal, Loop, OrderItem, Stage
 from ilang_eq.lang.expr import Operand as Written
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
+from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Number, Variant
 
 _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
@@ -29,7 +30,7 @@ _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 Axes = tuple[AxisId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """How a class's tile is cut: the loops over blocks stand inside ``depth`` tile loops.
 
@@ -43,7 +44,7 @@ class Block:
 UNCUT = Block(0, {})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Schedule:
     """A choice of extraction.
 
@@ -67,7 +68,7 @@ def assemble(structure: Structure, schedule: Schedule) -> Graph:
     return Graph(structure.inputs, tuple(builder.nodes), outputs)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Made:
     """A value that a node computes: its place among the nodes, and its layout."""
 

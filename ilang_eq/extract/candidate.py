@@ -11,12 +11,13 @@ from ilang_eq.extract.constants import laid_out, taken_out
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
+from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId
 
 Tiles = dict[AxisId, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Candidate:
     """A schedule of the component.
 

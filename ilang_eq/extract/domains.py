@@ -7,7 +7,7 @@ nobody else: of these only the cheapest at each tile choice are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,6 +17,7 @@ from ilang_eq.extract.elimination import TooWide
 from ilang_eq.extract.fusions import Fusion, Scope
 from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
 from ilang_eq.extract.structure import Structure
+from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Costs = NDArray[np.float64]
@@ -34,7 +35,7 @@ _PERMUTED = 3
 """Output axes of which each may be the innermost; of more, only the last."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Breadth:
     """How much of a space goes into a model.
 

@@ -10,12 +10,12 @@ a power of two long seldom fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import ceil, gcd, prod
 from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.machine import Level
 from ilang_eq.lower.ir import Buffer, CeilDiv, Extent, Size
+from ilang_eq.records import record
 
 LINE = 64
 """Bytes in a cache line."""
@@ -154,7 +154,7 @@ Spans = Mapping[str, Span]
 ByBuffer = dict[str, Traffic]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cache:
     """A level that keeps lines, each fetched from ``source``."""
 
@@ -181,7 +181,7 @@ class Cache:
         return Traffic(contending=traffic.all) if contends else traffic
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranslationBuffer:
     """The cache of page addresses: ``entries`` pages."""
 

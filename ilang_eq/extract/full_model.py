@@ -11,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from math import ceil, prod
 from typing import NamedTuple
@@ -39,6 +39,7 @@ from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
 from ilang_eq.lower.widths import dividing
+from ilang_eq.records import record
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
@@ -57,7 +58,7 @@ _NS = 1e-9
 _US = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cost:
     """What a program is expected to take.
 
@@ -99,7 +100,7 @@ _Phase = tuple[_Part, ...]
 """What overlaps, but for a share."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _NestCost:
     """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
 

@@ -14,10 +14,11 @@ from itertools import combinations, permutations
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
+from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Number, Read, Reduce, Space, Variant, View
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """An operand that is argument ``input`` of the component, read at ``axes``, one per dimension."""
 
@@ -25,7 +26,7 @@ class Argument:
     axes: tuple[AxisId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Computed:
     """An operand that class ``of`` computes; ``renamed`` gives its axes other names where it is viewed."""
 
@@ -41,7 +42,7 @@ class Computed:
 Operand = Argument | Number | Computed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Facts:
     """What the space says about one consumer variant and one producer variant.
 
@@ -80,7 +81,7 @@ class Fusion:
         return (self.root, *self.inlined)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """How much of a space is looked at.
 
@@ -99,7 +100,7 @@ class Fusions:
     """
 
     space: Space
-    scope: Scope = Scope()
+    scope: Scope = field(default_factory=Scope)
     excluded: frozenset[Fusion] = frozenset()
     dropped: frozenset[Variant] = frozenset()
 

@@ -33,6 +33,7 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.walk import loads
+from ilang_eq.records import record
 
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
@@ -160,7 +161,7 @@ class Region:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Array:
     """The dimensions of a buffer, and whether it lies where the caller put it."""
 

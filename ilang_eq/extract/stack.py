@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from math import ceil
 from operator import mul
 
 from ilang_eq.extract.trips import Loop
 from ilang_eq.lower.ir import Index, Load
+from ilang_eq.records import record
 
 Mask = int
 """A set of loops: bit n is the loop n from the outside."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stack:
     """Loops from the outside in.
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from ilang_eq.extract.fusions import Fusion
 from ilang_eq.extract.structure import Structure
+from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Order = tuple[AxisId, ...]
@@ -48,7 +49,7 @@ class Ended:
     axis: AxisId
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ties:
     """What a value owes to the kernel it is computed in.
 
@@ -66,7 +67,7 @@ class Ties:
 FREE = Ties()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class State:
     """One way to compute a class.
 

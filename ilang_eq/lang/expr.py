@@ -16,15 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from ilang_eq.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Access:
     """An operand read at axes, such as ``ij``; no axes is the scalar ``.``. A repeated axis is a diagonal."""
 
     axes: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal:
     """A number standing as an operand: finite, and printed so that it reads back the same."""
 
@@ -34,7 +36,7 @@ class Literal:
 Operand = Access | Literal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Loop:
     """One loop of an axis. Level 0 is the outermost (tile) loop, level n the n-th prime."""
 
@@ -45,7 +47,7 @@ class Loop:
         return self.axis + "'" * self.level
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stage:
     """A digit in the order: compute this operand's producer here."""
 
@@ -55,7 +57,7 @@ class Stage:
         return str(self.operand)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Init:
     """``!`` in the order: initialise the reduction's output here."""
 

@@ -8,19 +8,18 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ilang_eq.lang.expr import Expr, Literal
+from ilang_eq.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Input:
     """Argument ``index`` of the component."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """What node ``node`` computes."""
 
@@ -31,7 +30,7 @@ Wire = Input | Value
 Source = Input | Value | Literal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Node:
     """An expression applied to its operands."""
 
@@ -39,7 +38,7 @@ class Node:
     operands: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Graph:
     """A wired component: ``inputs`` arguments in, ``outputs`` out."""
 

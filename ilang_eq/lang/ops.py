@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal as Choice
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ilang_eq.records import record
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ UnaryForm = Choice["copy", "default-left", "zero-right", "not"]
 """What the unary form computes: x, ``default`` op x, x op 0, or x == 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """One operator.
 

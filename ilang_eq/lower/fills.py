@@ -13,13 +13,14 @@ sums in registers loads them only where they have begun.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Extent, For, Index, Kernel, Load, Statement
 from ilang_eq.lower.walk import code, mentions, places, touches
 from ilang_eq.lower.within import enclosed, nested
+from ilang_eq.records import record
 
 
 def in_first_blocks(kernel: Kernel) -> Kernel:
@@ -28,7 +29,7 @@ def in_first_blocks(kernel: Kernel) -> Kernel:
     return kernel if body is kernel.body else Kernel(kernel.name, body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Fill:
     """A nest that sets every element of ``target`` that ``loops`` run over to a number."""
 
@@ -41,7 +42,7 @@ class _Fill:
         return _under(nested(self.loops, Assign(self.target, self.value)), without=tuple(extents))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Blocks:
     """An accumulation that comes to each tile of its target several times.
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ilang_eq.lang.expr import Expr, Literal
+from ilang_eq.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Factor:
     """x^power · e^(rate·x)."""
 
@@ -35,7 +36,7 @@ class Factor:
         return self.power == 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """The separations of one value; a None is one that does not exist.
 

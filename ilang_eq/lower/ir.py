@@ -14,11 +14,12 @@ Invariants (``check`` in ``lower/check.py`` enforces them):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as Choice
 
+from ilang_eq.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Extent:
     """A dimension known when the kernel is called: dimension ``dim`` of input ``input`` names the class."""
 
@@ -29,7 +30,7 @@ class Extent:
         return f"in{self.input}.{self.dim}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CeilDiv:
     """ceil(extent / divisor)."""
 
@@ -40,7 +41,7 @@ class CeilDiv:
 Size = int | Extent | CeilDiv
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buffer:
     """Row-major float32 storage. ``name`` is a C identifier, unique in the program.
 
@@ -55,7 +56,7 @@ class Buffer:
     parts: tuple[tuple[Size, Extent], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     """Sum of loop variables, minus those folded away, over ``divisor`` (1 but for oddly ordered splits)."""
 
@@ -63,7 +64,7 @@ class Index:
     divisor: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Load:
     """The element of ``buffer`` at ``indices``."""
 
@@ -71,14 +72,14 @@ class Load:
     indices: tuple[Index, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A number; infinities allowed."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply:
     """``op`` of ``lang.ops.OPS`` (its binary form; ``not`` is unary), or one of the three below.
 
@@ -97,7 +98,7 @@ Precision = Choice["float32", "tf32", "tf32x3"]
 of two such numbers, which leaves nearly float32. What is summed is float32. A target says which of them it has."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assign:
     """target = value."""
 
@@ -105,7 +106,7 @@ class Assign:
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Accumulate:
     """target = target ⊕ value, with ⊕ a reducible op."""
 
@@ -114,21 +115,21 @@ class Accumulate:
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declare:
     """A local buffer lives from here to the end of the enclosing block. Not initialised."""
 
     buffer: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comment:
     """A line for the reader: the 𝚒 text computed below."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class For:
     """A loop over one part of an axis.
 
@@ -159,7 +160,7 @@ class For:
 Statement = For | Assign | Accumulate | Declare | Comment
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kernel:
     """One loop nest, dispatched on its own."""
 
@@ -167,7 +168,7 @@ class Kernel:
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Correction:
     """An online reduction: ``accumulator`` is repaired when ``statistic`` moves (both leaf numbers)."""
 
@@ -176,7 +177,7 @@ class Correction:
     kind: Choice["max-shift", "divisor", "shift", "scale"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """Kernels in the order they run.
 

@@ -26,6 +26,7 @@ from ilang_eq.lower.ir import Correction
 from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.staging import KernelNest, StagingError
 from ilang_eq.lower.sums import Sums, bounded, lowers, scaled
+from ilang_eq.records import record
 
 Kind = Choice["max-shift", "divisor", "shift", "scale"]
 
@@ -38,7 +39,7 @@ class Stand(Enum):
     FINITE = "finite"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repair:
     """``accumulator`` is put right for ``statistic``: by ``factor``, or by adding ``shift`` times it.
 

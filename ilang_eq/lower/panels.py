@@ -11,18 +11,19 @@ applies where every reader's loops take the tiles apart in the same way (Goto an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from ilang_eq.lower.ir import Assign, Buffer, CeilDiv, Extent, For, Index, Load, Program, Size, Statement
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.within import Enclosed, enclosed, moved
+from ilang_eq.records import record
 
 _Loops = Mapping[str, For]
 """The loops around a place, by variable."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Panels:
     """A layout: ``parts`` of the value's dimensions in the order of memory, as (dimension, step)."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lower.ir import Apply, Constant, Load, Scalar
+from ilang_eq.records import record
 
 LoadText = Callable[[Load], str]
 """How a place is written in C."""
@@ -33,7 +34,7 @@ EXTREMA = {"max": "larger", "min": "smaller"}
 """The functions that update a running extremum, which is never NaN."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Infix:
     """``left operator right``; a higher ``precedence`` binds tighter."""
 
@@ -43,7 +44,7 @@ class Infix:
     right: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """``function(arguments)``."""
 
@@ -51,7 +52,7 @@ class Call:
     arguments: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Truth:
     """A comparison, or logic on truth values, as 1.0f or 0.0f."""
 

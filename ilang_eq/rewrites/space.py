@@ -14,12 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ilang_eq.lang.graph import Input
+from ilang_eq.records import record
 
 AxisId = int
 ClassId = int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Read:
     """Graph input ``input`` read at ``axes``, one per dimension."""
 
@@ -27,14 +28,14 @@ class Read:
     axes: tuple[AxisId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number:
     """A literal."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply:
     """A pointwise expression over the union of its operands' axes (one operand: the op's unary form)."""
 
@@ -42,7 +43,7 @@ class Apply:
     operands: tuple[ClassId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduce:
     """A reduction of ``operand`` over ``axes`` (sorted, not empty)."""
 
@@ -51,7 +52,7 @@ class Reduce:
     operand: ClassId
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class View:
     """``operand`` read under other axis names: dimension ``source[n]`` of it is axis ``axes[n]`` here.
 
@@ -67,7 +68,7 @@ class View:
 ENode = Read | Number | Apply | Reduce | View
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EClass:
     """Equal nodes. ``axes`` is sorted; ``nodes`` is in a deterministic order."""
 
@@ -113,7 +114,7 @@ class Repair:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Space:
     """Everything extraction chooses from. Inputs numbered ``constants`` stay the same from call to call."""
 

@@ -11,12 +11,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from ilang_eq.records import record
 
 _FACTOR = re.compile(r"[0-9]+|[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extent:
     """``number`` times the product of ``symbols``."""
 
