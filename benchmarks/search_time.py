@@ -30,7 +30,7 @@ STACKED = "stacked"
 
 NAMES = (*(workload.name for workload in WORKLOADS), STACKED)
 DEFAULT = ("w1-1024x1024x1024", "w3-attention", "w4-mlp", "w5-layernorm", "w9-swiglu", STACKED)
-REPEATS = 3
+REPEATS = 5
 
 SEARCH = """
 import json, sys, time
