@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.empty import where_empty
 from ilang_eq.lower.ir import Precision, Program
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.c.kernel import CKernel
@@ -25,7 +24,7 @@ Kernel: TypeAlias = "CKernel | CudaKernel"
 """What a component compiles to: called with arrays, it has its ``source`` without being built."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Target:
     """A backend.
 

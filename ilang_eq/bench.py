@@ -13,11 +13,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ilang_eq.errors import OptionError
-from ilang_eq.records import record
 from ilang_eq.text_table import text_table, time_text
 from ilang_eq.work import Work, work_of
 
@@ -33,7 +33,7 @@ _SHORT_S = 1e-4
 """A sample is of as many calls as take this long."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds a call, sample by sample."""
 
@@ -70,7 +70,7 @@ class Timing:
         return high - low
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Bench:
     """Timings of one kernel, and what they mean. Rates are at the median.
 
@@ -114,7 +114,7 @@ class Bench:
         return text_table((self.timing.name, ""), rows)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Candidates timed in turn, in the order given."""
 

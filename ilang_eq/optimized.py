@@ -13,7 +13,6 @@ from ilang_eq.errors import OptionError
 from ilang_eq.lang.component import Component
 from ilang_eq.lower.ir import Precision
 from ilang_eq.lower.plan import Plan
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.bench import Bench
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ilang_eq.extract.full_model import Cost
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """A scheduled component and its cost.
 
@@ -56,7 +55,7 @@ class Schedule:
         return compile_component(self.component, target, threads, precision)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Report:
     """How a search went.
 
@@ -80,7 +79,7 @@ class Report:
     origin: str = "search"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Found:
     """Where a search stands: every schedule judged so far, the best first."""
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from ilang_eq.database.tolerant import Results, results_at
 from ilang_eq.errors import ILangError
-from ilang_eq.garbage import seldom_collected
 from ilang_eq.kept import found_in, key_of, recalled, record_of
 from ilang_eq.lang.batching import Element, set_aside
 from ilang_eq.lang.component import Component
@@ -42,7 +41,7 @@ DOUBTFUL = 1.08
 """Costs that differ by less may be the other way round where caches have to keep what is stored: eight heads of
 attention take 21.0 ms with what costs 1.6 % more than what stores seven times as much, and takes 22.1."""
 
-AS_LITTLE = 4.0
+AS_LITTLE = 3.0
 """Intermediate results that differ by less than this factor count as the same."""
 
 MOST_AXES = 4
@@ -193,7 +192,6 @@ def _stages(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
     yield PROPOSALS, LIMITS
 
 
-@seldom_collected()
 def _proposed(
     request: Request,
     element: Element,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.backends import checked_precision, checked_target
 from ilang_eq.errors import OptionError
@@ -14,7 +15,6 @@ from ilang_eq.lang.shapes import Dimension, infer, whole_shapes
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower.ir import Precision
-from ilang_eq.records import record
 from ilang_eq.rewrites.rules import RuleSet
 
 NOMINAL_EXTENT = 1024
@@ -26,7 +26,7 @@ LONGEST_S = 1e8
 EFFORTS = ("model", "measure")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Request:
     """A component to optimise, for what, and how.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from ilang_eq.extract.gpu_machine import Gpu
@@ -11,12 +12,11 @@ from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lang.shapes import Dimension, infer
 from ilang_eq.lower.ir import Precision
-from ilang_eq.records import record
 
 _FLOAT_BYTES = 4
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Work:
     """Operations, an exponential counting as much as an addition; and bytes of all inputs and outputs, once each."""
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 
 from ilang_eq.batch.executors import Done, Outcome, solved
 from ilang_eq.database.record import read_record
 from ilang_eq.errors import OptionError
-from ilang_eq.records import record
 from ilang_eq.request import Request
 from ilang_eq.workers.messages import read_request, request_as_json
 from ilang_eq.workers.process import Worker
@@ -24,7 +23,7 @@ from ilang_eq.workers.process import Worker
 _ROOT = Path(__file__).parent.parent.parent
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RayCluster:
     """The cluster that Ray is connected to, or a local one of ``workers`` CPUs if it is not connected.
 

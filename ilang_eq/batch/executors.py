@@ -6,16 +6,16 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from ilang_eq.database.record import Record
 from ilang_eq.errors import ILangError
-from ilang_eq.records import record
 from ilang_eq.request import Request
 from ilang_eq.workers.process import Died, Expired, Worker
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a search.
 
@@ -46,7 +46,7 @@ class Executor(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LocalProcesses:
     """Worker processes on this machine.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,6 @@ from ilang_eq.host import checked_threads
 from ilang_eq.kept import found_in, key_of
 from ilang_eq.optimized import Found, Optimized
 from ilang_eq.optimizer import improving, keep, models_of, optimized, recall, stopped
-from ilang_eq.records import record
 from ilang_eq.request import Request, checked_request
 from ilang_eq.rewrites.rules import RuleSet
 
@@ -26,7 +25,7 @@ BUDGET_S = 300.0
 """Seconds a search may take unless told otherwise."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Job:
     """A search that one or more tasks ask for; ``weight`` is theirs together."""
 
@@ -37,7 +36,7 @@ class Job:
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Result:
     """What became of a job: ``best`` is None where it failed, and ``error`` says why.
 
@@ -52,7 +51,7 @@ class Result:
     seconds: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Batch:
     """``results`` of the distinct searches, the heaviest first; ``best[n]`` is the result for task n."""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.optimized import Optimized
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Progress:
     """One more search has ended.
 

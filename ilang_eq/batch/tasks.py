@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -12,7 +12,6 @@ from ilang_eq.errors import ILangError, OptionError, ShapeError
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shape_text import read_shape
-from ilang_eq.records import record
 
 Shapes: TypeAlias = Sequence[Sequence[int]]
 
@@ -26,7 +25,7 @@ class HasTasks(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Task:
     """A component to optimise for ``shapes``.
 

@@ -26,6 +26,7 @@ Cascade Lake.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.c.bounds import trips_text
 from ilang_eq.c.layout import Layout, Storage
@@ -34,7 +35,6 @@ from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import Assign, For, Index, Load
 from ilang_eq.lower.passes import FAR, ROOM
 from ilang_eq.lower.walk import code, loads, mentions, stride, updates
-from ilang_eq.records import record
 
 LINE = 16
 """Floats in a cache line: what one request brings."""
@@ -47,7 +47,7 @@ COPIED = 4
 """Steps from asking for a row to copying it into a panel: of 4, 8 and 16, products take as long with either."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Ahead:
     """A panel that reductions read, and the next one, of which the last of them ask for a share each.
 
@@ -64,7 +64,7 @@ class Ahead:
     again: tuple[For, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Row:
     """The floats that a step reads of a panel, or copies to one, some steps further."""
 
@@ -72,7 +72,7 @@ class Row:
     width: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Stream:
     """Part of a row of an argument, of which a step reads ``width`` floats, some rows further.
 
@@ -84,7 +84,7 @@ class Stream:
     rows: int | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Fetching:
     """The text by which a reduction asks.
 

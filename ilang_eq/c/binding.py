@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, VectorNest, Versions
@@ -21,13 +21,12 @@ from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Assign, Declare, For, Kernel, Load, Statement
 from ilang_eq.lower.walk import code, mentions, places, replace_in_body, stride, updates, walk
 from ilang_eq.lower.widths import WIDTHS
-from ilang_eq.records import record
 
 LONGEST_TILE = 1024
 """The most steps of a loop that may be part of a tile; a longer one is a loop, however constant."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Context:
     """Where a block stands: the loops around it, what is full, and whether its version is settled."""
 

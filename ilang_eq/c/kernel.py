@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,6 @@ from ilang_eq.errors import ArrayError, BuildError
 from ilang_eq.host import checked_threads
 from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.c.prepared import Prepared
@@ -42,7 +42,7 @@ _MOST_SIGNATURES = 256
 """How many combinations of shapes a kernel remembers."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Signature:
     """What one combination of input shapes leads to: the outputs, the floats of workspace, and how to enter quickly."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.bounds import bound_text, step_text, trips_text
@@ -25,13 +25,12 @@ from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
-from ilang_eq.records import record
 
 ELEMENT_GRAIN = 4096
 """The fewest elements of an element-wise loop that are worth a thread's while."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class KernelText:
     """One kernel in C: its functions, the call that runs it, and the slices of scratch memory that it needs."""
 
@@ -92,7 +91,7 @@ def _variables_around(kernel: Kernel, node: Parallel) -> frozenset[str]:
     return frozenset(s.variable for s in walk(kernel.body) if isinstance(s, For)) - inside
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Signature:
     """The parameters of a function: some of its own, buffers, the extents its body names, and some more."""
 
@@ -123,7 +122,7 @@ class _Signature:
         return f"{self.name}({', '.join(arguments)})"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _TaskFunction:
     """The function that runs tasks ``first`` to ``last`` of a parallel loop, and the loop that hands them out."""
 

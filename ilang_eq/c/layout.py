@@ -8,13 +8,13 @@ parallel loop, *shared* otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal as Choice
 from typing import assert_never
 
 from ilang_eq.lower.addresses import constant_size, flat_index, index_text, size_text
 from ilang_eq.lower.ir import Buffer, Declare, For, Kernel, Load, Program, Size, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
-from ilang_eq.records import record
 
 STACK_FLOATS = 16384
 """The most floats one kernel keeps on a thread's stack (64 KiB)."""
@@ -22,7 +22,7 @@ STACK_FLOATS = 16384
 Storage = Choice["argument", "scalar", "stack", "shared", "private"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The storage of every buffer that one kernel touches."""
 

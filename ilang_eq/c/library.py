@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ilang_eq.errors import BuildError
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Library:
     """The entry points of a library; see ``emit.py`` for what they take."""
 

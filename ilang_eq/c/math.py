@@ -11,11 +11,10 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ilang_eq.records import record
 
-
-@record
+@dataclass(frozen=True, slots=True)
 class Function:
     """A C function.
 

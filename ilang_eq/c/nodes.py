@@ -13,7 +13,6 @@ from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
 from ilang_eq.lower.passes import Request
-from ilang_eq.records import record
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,7 +30,7 @@ class Full:
         return Extent(self.input, self.dim)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a pass over rows asks for in each step of its loop.
 
@@ -48,7 +47,7 @@ class Asked:
     rows: tuple[For, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
@@ -63,7 +62,7 @@ class Loop:
     asked: tuple[Asked, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Simd:
     """An innermost loop whose iterations are independent but for ``reductions``."""
 
@@ -73,7 +72,7 @@ class Simd:
     asked: tuple[Asked, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class VectorNest:
     """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
 
@@ -89,7 +88,7 @@ class VectorNest:
     streamed: frozenset[str] = frozenset()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Strips:
     """An innermost loop in strips of whole vectors, ``main``, and what is left of it, ``rest``."""
 
@@ -97,7 +96,7 @@ class Strips:
     rest: Simd
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Fold:
     """target ⊕= every lane of ``tile``, whose last index is ``lane``, for every iteration of ``loops``."""
 
@@ -110,7 +109,7 @@ class Fold:
     partial: frozenset[str]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Tile:
     """An array that is to live in registers."""
 
@@ -118,7 +117,7 @@ class Tile:
     dims: tuple[int, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Registers:
     """A scope with accumulators in registers. ``partial`` are the loops that may be short in it."""
 
@@ -127,7 +126,7 @@ class Registers:
     body: tuple[Node, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Versions:
     """``full`` where all ``facts`` hold, else ``tail``."""
 
@@ -136,7 +135,7 @@ class Versions:
     tail: tuple[Node, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Seldom:
     """``body`` where a loop runs that is ``first`` or ``without`` (``lower/ir.py``), else ``otherwise``."""
 
@@ -146,7 +145,7 @@ class Seldom:
     otherwise: tuple[Node, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Parallel:
     """Perfectly nested loops whose iterations are tasks for threads; a single innermost loop is its own body."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,10 +12,9 @@ from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import ArrayError, OptionError
 from ilang_eq.lower.interface import output_shapes, summed_extents
 from ilang_eq.lower.preparation import Preparation, merged, prepare
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A function of the inputs that were not constant, in their order.
 

@@ -10,17 +10,17 @@ where the quotient need not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Scalar, Statement
 from ilang_eq.lower.walk import declared_in, loads, mentions, updates
-from ilang_eq.records import record
 
 INVERSE = Load("inverse", ())
 """The reciprocal, a variable of its own."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Inverted:
     """A loop's ``body`` with the division by ``divisor`` replaced by a multiplication by ``INVERSE``."""
 

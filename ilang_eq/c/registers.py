@@ -17,7 +17,7 @@ A tile of several vectors that is short has code for fewer of them, chosen when 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.c.lanes import lanes_of, masked_lanes_of
@@ -27,7 +27,6 @@ from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
 from ilang_eq.lower.widths import WIDTHS
-from ilang_eq.records import record
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
@@ -37,7 +36,7 @@ MOST_VECTORS = 64
 """The most vector operations one statement is unrolled to."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A reduction in registers; ``absorbed`` are the positions of earlier statements that it makes superfluous."""
 
@@ -45,7 +44,7 @@ class Bound:
     absorbed: frozenset[int]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Nest:
     """A perfect nest of constant loops inside the reduction."""
 
@@ -54,7 +53,7 @@ class _Nest:
     lanes: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Accumulator:
     """One target in registers. ``own`` are the loops that index it; a ``reduced`` one has the lane besides."""
 
@@ -77,7 +76,7 @@ class _Accumulator:
         return Load(self.name, tuple(Index((loop.variable,)) for loop in self.indexed))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Start:
     """A number that a tile starts with; if loops are ``first``, in the first iteration of these alone."""
 
@@ -85,7 +84,7 @@ class _Start:
     first: tuple[str, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Reduction:
     """``chain`` are the loops that the targets do not move with; ``items`` is the body of the last.
 

@@ -23,13 +23,12 @@ from ilang_eq.c.vectors import Used, VectorPrinter, indented, statement_lines, u
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Scalar, Statement
 from ilang_eq.lower.scalar import Call, spell
 from ilang_eq.lower.walk import loads, mentions, updates
-from ilang_eq.records import record
 
 MOST_SIDE_BY_SIDE = 8
 """Vectors that a function is applied to at once: each takes up to four registers."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Stage:
     """Statements of the innermost body, and then ``call``, whose result is called ``result``."""
 

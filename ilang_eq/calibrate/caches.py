@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from ilang_eq.records import record
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 HASHED_WAY = 64
@@ -13,7 +11,7 @@ HASHED_WAY = 64
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Cache:
     """One level: capacity and way in bytes, and whether several cores share it."""
 

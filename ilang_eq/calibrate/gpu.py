@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from dataclasses import dataclass
 from os import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from ilang_eq.cuda import device
 from ilang_eq.cuda.build import build
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.gpu_machine import Gpu, gpu_names, load_gpu, user_gpu_file
-from ilang_eq.records import record
 
 ROUNDS = 5
 ROUNDS_OF_WORK = 1024
@@ -100,7 +100,7 @@ def _described(probes: Probes, told: dict[str, Any], default: Gpu) -> Gpu:
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Probes:
     """The kernels of ``gpu_source``, loaded on the current device.
 

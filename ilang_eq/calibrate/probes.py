@@ -10,12 +10,12 @@ import ctypes
 import math
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ilang_eq.c.build import build
 from ilang_eq.calibrate.source import probe_source
-from ilang_eq.records import record
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float32]]
 
@@ -25,7 +25,7 @@ _WARMING = 3
 """Passes over its memory that warm a probe: caches keep what has been asked for twice."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Probe:
     """One thing to time.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ilang_eq.records import record
 
-
-@record
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a command has to say: ``text`` for people, ``data`` for programs, and the exit status."""
 
@@ -18,7 +17,7 @@ class Answer:
     status: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Command:
     """One word after ``ilang-eq``."""
 

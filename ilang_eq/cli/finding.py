@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from ilang_eq.records import record
 
 State = Literal["good", "absent", "broken"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing, whether it works, and what to do if it does not. What is absent is not needed."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.cuda.contractions import PAIR
 from ilang_eq.cuda.nodes import DIMS, Block, Combine, Contract, Copy, Dim, Leaf, Node, Part, Sweep, part_of
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load
 from ilang_eq.lower.walk import loads
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Owner:
     """Along one direction, thread (position in ``part`` / width) % threads touches it, by the index ``dim``."""
 
@@ -21,22 +21,22 @@ class Owner:
     width: int = 1
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Slot:
     """Each thread along the direction has a buffer of its own."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Everyone:
     """All threads along the direction do the same."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class First:
     """Only the first thread along the direction does it."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Anyone:
     """Some thread along the direction, which the index does not tell."""
 
@@ -44,7 +44,7 @@ class Anyone:
 Who = Owner | Slot | Everyone | First | Anyone
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Access:
     """A place, read or written, by ``who`` along x and y."""
 
@@ -58,7 +58,7 @@ class Access:
         return all(mine == theirs and isinstance(mine, Owner | Slot | First) for mine, theirs in pairs)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Where a node stands: the sweeps around it, and how many of them are around each local's declaration."""
 

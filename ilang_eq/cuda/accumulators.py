@@ -9,20 +9,19 @@ The binding then finds registers for them, as for any local that each thread use
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Extent, For, Index, Load, Program, Statement
 from ilang_eq.lower.walk import buffers_of, loads, places
-from ilang_eq.records import record
 
 Parts = tuple[tuple[tuple[str, ...], tuple[Extent, int, tuple[str, ...]] | None], ...]
 """Of each index, the variables from outside a block, and the part that a loop inside runs over."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Use:
     """A place in a block, and the loops inside the block around it."""
 

@@ -13,12 +13,12 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ilang_eq.cache import kept
 from ilang_eq.errors import BuildError
-from ilang_eq.records import record
 
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 _OLDEST = 80
@@ -26,7 +26,7 @@ _OLDEST = 80
 _USAGE = re.compile(r"Function properties for (\w+).*?(\d+) bytes spill stores.*?Used (\d+) registers", re.DOTALL)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What the compiler says of one kernel: ``registers`` a thread, and ``spilled`` bytes a thread."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ilang_eq.cuda.nodes import Dim, Part
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import For
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Test:
     """The condition that a loop's position exists.
 
@@ -30,7 +29,7 @@ class Test:
     whole: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Lane:
     """A loop over the ``width`` neighbours that one thread takes together, from position ``run_name`` on."""
 
@@ -50,7 +49,7 @@ class Lane:
         return ["#pragma unroll", head, *indented([f"const {self.kind} {v} = {v}_run + {v}_lane;", *lines]), "}"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class At:
     """Where a node is printed.
 

@@ -10,14 +10,13 @@ a product of two locals, which leaves out one loop of the three each, lengths in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.directions import Directions, copies_in
 from ilang_eq.cuda.nodes import Block, Contract, Dim, Part, part_of
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Declare, For, Load, Statement
 from ilang_eq.lower.walk import code, mentions
-from ilang_eq.records import record
 
 ROWS, COLUMNS, DEPTH = 16, 8, 8
 """What one instruction of a warp takes (PTX ``mma.m16n8k8``)."""
@@ -30,7 +29,7 @@ SUMS = {1: 128, 2: 64}
 """Sums that a thread keeps before the block gets more warps, by the parts of factors."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Sharing:
     """How the threads of a block share out loops around contractions.
 

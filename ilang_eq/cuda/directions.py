@@ -8,12 +8,12 @@ for a part of an axis holds for all loops over that part, so that threads keep t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.cuda.nodes import WARP, Block, Dim, Part, part_of
 from ilang_eq.lower.dependence import REDUCTIONS, perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Load, Statement
 from ilang_eq.lower.walk import code, loads, places, stride, walk
-from ilang_eq.records import record
 
 MOST_THREADS = 1024
 THREADS = 256
@@ -26,7 +26,7 @@ TILE = 64
 Directions = dict[Part, Dim]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Leaf:
     """An update, the loops around it, and what is read beside it: a scalar may stand for its operands."""
 

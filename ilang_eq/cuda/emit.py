@@ -7,7 +7,7 @@ both, and how to count blocks. Blocks take tasks in turn, so any number of them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.across import across, across_name
 from ilang_eq.cuda.ahead import with_copies_ahead
@@ -28,7 +28,6 @@ from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
 from ilang_eq.lower.ir import Buffer, Extent, For, Program, Size
-from ilang_eq.records import record
 
 PREAMBLE = """\
 #define INFINITY __int_as_float(0x7f800000)
@@ -38,7 +37,7 @@ __device__ __forceinline__ long long ceil_div(long long x, long long y) { return
 """
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scratch:
     """Device memory that each block of a launch needs: ``dims`` floats a block."""
 
@@ -46,7 +45,7 @@ class Scratch:
     dims: tuple[Size, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Entry:
     """How one kernel is launched.
 
@@ -69,7 +68,7 @@ class Entry:
     shared: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Module:
     """The source of a program, how to launch its kernels in order, and the buffers they need beside its arrays."""
 

@@ -10,20 +10,19 @@ may be replayed on any stream, also while the kernel is called on others. Replay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ilang_eq.cuda import device
 from ilang_eq.cuda.device import View
 from ilang_eq.cuda.packed import Packed
 from ilang_eq.errors import DeviceError
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.cuda.kernel import CudaKernel
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Captured:
     """A call as a CUDA graph: replay it by calling this.
 

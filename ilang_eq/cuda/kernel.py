@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from ilang_eq.cuda.steps import Layout, Step, layout, steps, workspaces
 from ilang_eq.errors import ArrayError, DeviceError
 from ilang_eq.lower.interface import Shapes, output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
-from ilang_eq.records import record
 
 if TYPE_CHECKING:
     from ilang_eq.cuda.graphs import Captured
@@ -30,7 +30,7 @@ _MOST_STREAMS = 16
 """How many streams a kernel keeps memory for."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Signature:
     """What one combination of input shapes leads to."""
 

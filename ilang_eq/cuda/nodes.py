@@ -9,11 +9,11 @@ Invariants:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Comment, Declare, Extent, For, Load
-from ilang_eq.records import record
 
 Dim = Choice["x", "y"]
 """A direction of the threads of a block; neighbours along x are neighbours in a warp."""
@@ -29,7 +29,7 @@ RUN, TOGETHER = 4, 8
 memory take."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Part:
     """What a loop covers, whatever its variable is called: loops over the same part are shared out alike."""
 
@@ -45,7 +45,7 @@ def part_of(loop: For) -> Part | None:
     return Part(loop.extent, loop.limit, loop.outer, loop.step) if loop.step == 1 or alone else None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """A loop. Thread t of ``dim`` runs runs of ``width`` positions from t·width, (t + threads)·width, … on.
 
@@ -63,7 +63,7 @@ class Sweep:
         return tuple(node for node in self.body if isinstance(node, Copy) and node.ahead)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Copy:
     """A tile of memory to a local: thread t of the block takes runs t, t + threads, … of ``width`` elements.
 
@@ -110,7 +110,7 @@ class Copy:
         return found
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Combine:
     """target ⊕= the shares of all threads along ``dim``; every one of them gets the result."""
 
@@ -120,7 +120,7 @@ class Combine:
     dim: Dim
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Contract:
     """target[row][column] += Σ left[row][depth] · right[column][depth] over a tile, by the tensor cores of each warp.
 
@@ -161,7 +161,7 @@ class Contract:
         return self.parts * (4 * self.pairs(block) + 2 * self.trips(block))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of the block wait for each other, and see what the others have written."""
 
@@ -170,7 +170,7 @@ Leaf = Assign | Accumulate | Combine | Copy | Contract
 Node = Sweep | Leaf | Declare | Comment | Barrier
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Block:
     """The threads of a block. ``across`` neighbours along x share a warp, if there are as many."""
 
@@ -202,7 +202,7 @@ class Block:
         return lane % self.lanes if dim == "x" else lane // self.lanes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One CUDA kernel: ``grid`` loops make up the tasks of its blocks, outermost first; none is one task."""
 

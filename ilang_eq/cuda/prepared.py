@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ilang_eq.cuda.graphs import Captured
@@ -10,10 +11,9 @@ from ilang_eq.cuda.kernel import CudaKernel
 from ilang_eq.errors import ArrayError, OptionError
 from ilang_eq.lower.interface import summed_extents
 from ilang_eq.lower.preparation import merged, prepare
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CudaPrepared:
     """A function of the inputs that were not constant, in their order.
 

@@ -8,13 +8,12 @@ Loops come in their order; nothing is moved. What lives across regions moves to 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.places import summed
 from ilang_eq.lower.dependence import independent
 from ilang_eq.lower.ir import Comment, Declare, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import buffers_of, code, loads, stride, updates, walk
-from ilang_eq.records import record
 
 LINE = 1024
 """Positions a block takes of a loop with nothing inside: several a thread, to have enough in flight."""
@@ -24,7 +23,7 @@ TILE_X, TILE_Y = 32, 8
 """Positions a block takes of two loops that are cut up."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Region:
     """Part of a kernel. Blocks take the iterations of ``grid`` and run ``body`` for each."""
 

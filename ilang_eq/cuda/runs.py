@@ -11,6 +11,7 @@ What lies in shared memory is left to the compiler, which knows how it is aligne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.cuda.context import Lane
 from ilang_eq.cuda.nodes import Node
@@ -18,7 +19,6 @@ from ilang_eq.cuda.storage import Home
 from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Load
 from ilang_eq.lower.walk import loads, replace_variable, stride
-from ilang_eq.records import record
 
 _BYTES = 4
 
@@ -86,7 +86,7 @@ __device__ __forceinline__ void write_4(float *place, const float (&from)[4])
 """CUDA C of what moves runs, each emitted only where it is used."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Runs:
     """What a group of statements reads and writes in runs along ``lane``: the places, and the arrays they go by."""
 

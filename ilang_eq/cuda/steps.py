@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from ilang_eq.cuda.emit import Entry, Module
 from ilang_eq.lower.interface import Shapes, size_at
 from ilang_eq.lower.ir import For
-from ilang_eq.records import record
 
 MOST_BLOCKS = 2**31 - 1
 """What a grid may have along x."""
@@ -18,7 +18,7 @@ _ALIGNED = 256
 """Where buffers begin: as allocators align them, so that accesses of 16 bytes and whole lines are aligned too."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """One launch. ``scratch`` is in floats, for all blocks together."""
 
@@ -28,7 +28,7 @@ class Step:
     extents: tuple[int, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Where buffers lie in one piece of device memory.
 
@@ -83,7 +83,7 @@ def layout(handed_on: dict[str, int], launches: tuple[Step, ...]) -> Layout:
     return Layout(max((offsets[n] + wanted[n].bytes for n in offsets), default=0), workspaces, own)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """A buffer of so many floats, needed from one launch to another."""
 

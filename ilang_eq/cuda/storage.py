@@ -7,6 +7,7 @@ device memory otherwise, a piece for each block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Literal as Choice
 
@@ -16,7 +17,6 @@ from ilang_eq.cuda.nodes import DIMS, REGISTER_FLOATS, Block, Combine, Contract,
 from ilang_eq.cuda.walks import contracts_of, leaves_of
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Load, Program
 from ilang_eq.lower.walk import stride
-from ilang_eq.records import record
 
 BASE_REGISTERS, BASE_ARRAYS, ARRAY_REGISTERS, TILE_REGISTERS = 64, 3, 8, 30
 """Registers of a thread beside those that hold data: for counters and addresses in so many arrays, and in each further
@@ -39,7 +39,7 @@ MOST_SHARED_BYTES = 99 * 1024
 Where = Choice["memory", "registers", "shared", "scratch"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Home:
     """Where a buffer lives.
 

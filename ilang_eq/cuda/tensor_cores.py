@@ -9,12 +9,13 @@ instruction are depths 2·c and 2·c + 1 of the tile.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ilang_eq.cuda.context import At, end_of, indented
 from ilang_eq.cuda.contractions import DEPTH
 from ilang_eq.cuda.nodes import Contract, part_of
 from ilang_eq.cuda.text import Places
 from ilang_eq.lower.ir import For, Load, Precision
-from ilang_eq.records import record
 
 LANE = "const int lane = threadIdx.x % 32;"
 UNROLLED = {1: 64, 2: 8}
@@ -97,7 +98,7 @@ USED: dict[int, tuple[str, ...]] = {
 """By parts: the functions that every contract calls."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Tile:
     """The text of one contract. ``places`` spells elements; ``at`` says where it stands."""
 

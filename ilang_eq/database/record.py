@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from ilang_eq.errors import DatabaseError
-from ilang_eq.records import record
 
 _T = TypeVar("_T")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Key:
     """What a result depends on; one row each.
 
@@ -50,7 +49,7 @@ class Key:
     precision: str = "float32"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StoredSchedule:
     """A schedule as 𝚒 text, predicted seconds with their terms, and measured seconds where it was timed.
 
@@ -63,7 +62,7 @@ class StoredSchedule:
     measured: float | Literal["failed"] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StoredReport:
     """How the search went, as in ``ilang_eq.optimized.Report``."""
 
@@ -75,7 +74,7 @@ class StoredReport:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Record:
     """A result: ``budget_s`` is the time after which its search was cut short, None if it came to its end."""
 

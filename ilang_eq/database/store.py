@@ -12,13 +12,12 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ilang_eq.database.record import Key, Record, read_key, read_report, read_schedules
 from ilang_eq.errors import DatabaseError
-from ilang_eq.records import record
 
 BUSY_S = 10.0
 """How long to wait for other processes to finish writing."""
@@ -53,7 +52,7 @@ _ALL = f"SELECT {', '.join(_COLUMNS)} FROM results ORDER BY {', '.join(_KEY)}"
 _Row = tuple[str | int | float, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Database:
     """The results kept at ``path``. The file is made when the first one is saved."""
 

@@ -6,13 +6,13 @@ So is a Python that was built without SQLite.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ilang_eq.database.location import default_path
 from ilang_eq.database.record import Key, Record
 from ilang_eq.errors import DatabaseError, OptionError
-from ilang_eq.records import record
 
 Choice = str | Path | Literal[False] | None
 """Which database: a path, False for none, or None for ``location.default_path``."""
@@ -21,7 +21,7 @@ _complained: set[Path] = set()
 """The databases of which this process has said that they do not work."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Results:
     """The results kept at ``path``; nowhere if that is None."""
 

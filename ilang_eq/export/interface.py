@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ilang_eq.errors import OptionError
-from ilang_eq.records import record
 
 ABI_VERSION = 1
 """Of the functions and error codes below; it grows when a caller would have to change."""
@@ -26,7 +26,7 @@ WEIGHTS = "weights"
 """The array of all weights of a model, whose contents are in the file ``name.weights``."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Array:
     """A row-major float32 array. ``dims`` are C expressions of the extents."""
 
@@ -44,7 +44,7 @@ class Array:
         return " * ".join(self.dims) or "1"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Interface:
     """The parameters of a library's functions. ``extents`` are the names of its parameters for sizes."""
 

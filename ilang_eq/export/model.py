@@ -12,7 +12,7 @@ Invariants of ``Model``:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -29,12 +29,11 @@ from ilang_eq.lower.interface import call_extents, output_shapes
 from ilang_eq.lower.ir import Program
 from ilang_eq.lower.preparation import prepare
 from ilang_eq.lower.walk import buffers_of
-from ilang_eq.records import record
 
 Shape = tuple[int, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """One run of a program.
 
@@ -58,7 +57,7 @@ class Step:
         return output_shapes(self.program, self.shapes)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Part:
     """Elements of one array that become elements of another.
 
@@ -87,7 +86,7 @@ def row_major(shape: Shape) -> tuple[int, ...]:
     return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Copy:
     """Parts of arrays, their dimensions in another order perhaps, as an array of its own.
 
@@ -109,7 +108,7 @@ class Copy:
         return (self.shape,)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Model:
     """Programs in the order they run. ``outputs`` are what is returned: names, with the shapes to return them in."""
 

@@ -7,14 +7,13 @@ among those alive with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from ilang_eq.records import record
+from dataclasses import dataclass
 
 LINE = 16
 """Floats of a cache line: every array begins at a multiple."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Lifetime:
     """An array of ``floats`` elements, alive from step ``first`` to step ``last``, both included."""
 
@@ -28,7 +27,7 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The offset of each array, in floats, and the floats of them all."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.c.emit import program_functions, source_of
 from ilang_eq.c.vectors import Used
@@ -15,10 +15,9 @@ from ilang_eq.lower.interface import call_extents, summed_extents, written_outpu
 from ilang_eq.lower.ir import Extent, Program
 from ilang_eq.lower.lifetimes import slots
 from ilang_eq.lower.walk import buffers_of
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Library:
     """What the files of an export say: ``source`` is the C file without the line that includes its header."""
 

@@ -24,14 +24,13 @@ from ilang_eq.extract.fusions import Argument, Computed, Fusion
 from ilang_eq.extract.rows import Costs, Knobs, Mask, Numbers, Processor, Rows, SizedRows
 from ilang_eq.extract.states import State, Unfinished, brings, depths, read_at
 from ilang_eq.extract.structure import Structure
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Reduce, Variant
 
 _EAGER = ("max-shift", "scale")
 """Repairs that follow the statistic step by step; the others are made once."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Of:
     """The states of one fusion, in its class's domain; ``serial`` and ``kernels`` are columns of booleans."""
 
@@ -52,7 +51,7 @@ class _Of:
         return work * np.where(self.serial, 1.0, sized.share)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Reads:
     """Pairs of states in which those of one fusion find a class in the same way.
 
@@ -249,7 +248,7 @@ class AdditiveModel:
         return np.where(np.array(deep)[:, None], each, 0.0)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Found:
     """How a reader finds a value: in a buffer at ``site``, contiguous along ``last``, waiting for ``waits``."""
 

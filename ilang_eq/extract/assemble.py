@@ -22,7 +22,6 @@ from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.expr import Access, Expr, Literal, Loop, OrderItem, Stage
 from ilang_eq.lang.expr import Operand as Written
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Number, Variant
 
 _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
@@ -30,7 +29,7 @@ _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 Axes = tuple[AxisId, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Block:
     """How a class's tile is cut: the loops over blocks stand inside ``depth`` tile loops.
 
@@ -44,7 +43,7 @@ class Block:
 UNCUT = Block(0, {})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """A choice of extraction.
 
@@ -68,7 +67,7 @@ def assemble(structure: Structure, schedule: Schedule) -> Graph:
     return Graph(structure.inputs, tuple(builder.nodes), outputs)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Made:
     """A value that a node computes: its place among the nodes, and its layout."""
 

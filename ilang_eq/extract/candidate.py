@@ -11,13 +11,12 @@ from ilang_eq.extract.constants import laid_out, taken_out
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId
 
 Tiles = dict[AxisId, int]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A schedule of the component.
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ilang_eq.extract.restriction import restricted
 from ilang_eq.lang.graph import Input
-from ilang_eq.records import record
 from ilang_eq.rewrites.decode import constant_classes, is_computed, is_copy, operands
 from ilang_eq.rewrites.space import (
     Apply,
@@ -35,7 +34,7 @@ from ilang_eq.rewrites.space import (
 Classes = Mapping[ClassId, EClass]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A piece of a space, with classes, axes and inputs numbered anew.
 
@@ -191,7 +190,7 @@ def _operands_of(eclass: EClass) -> set[ClassId]:
     return {operand for node in eclass.nodes for operand in operands(node)}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Numbers:
     """The new numbers of a piece's classes, axes and inputs; all keep their order."""
 

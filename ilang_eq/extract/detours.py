@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from ilang_eq.extract.expression_cost import rate_of
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.restriction import restricted
 from ilang_eq.lang.graph import Input
-from ilang_eq.records import record
 from ilang_eq.rewrites.decode import constant_classes, is_copy, operands
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, ENode, Reduce, Space
 from ilang_eq.rewrites.vocabulary import COMMUTATIVE
@@ -62,7 +62,7 @@ def _plain(space: Space, node: ENode) -> ENode:
     return Apply(node.op, tuple(sorted(read) if node.op in COMMUTATIVE else read))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Way:
     """Node ``node`` of some class: what it needs that is not there anyhow, and how long both take together."""
 
@@ -82,7 +82,7 @@ Plan = frozenset[ClassId]
 """Classes to compute that may as well be left out."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Ways:
     """How long the classes of a space take, in nanoseconds at full speed.
 

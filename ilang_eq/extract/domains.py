@@ -7,7 +7,7 @@ nobody else: of these only the cheapest at each tile choice are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -17,7 +17,6 @@ from ilang_eq.extract.elimination import TooWide
 from ilang_eq.extract.fusions import Fusion, Scope
 from ilang_eq.extract.states import FREE, Order, State, Ties, brings, depths, joined, left
 from ilang_eq.extract.structure import Structure
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Costs = NDArray[np.float64]
@@ -35,7 +34,7 @@ _PERMUTED = 3
 """Output axes of which each may be the innermost; of more, only the last."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Breadth:
     """How much of a space goes into a model.
 

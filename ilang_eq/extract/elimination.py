@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ilang_eq.errors import OptionError
-from ilang_eq.records import record
 
 Costs = NDArray[np.float64]
 Choice = tuple[int, ...]
@@ -44,7 +43,7 @@ class TooWide(OptionError):
     """The smallest table that elimination needs is over ``WIDEST``; the caller has to cut domains or variables."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Table:
     """Costs over the variables ``scope``.
 
@@ -61,7 +60,7 @@ class Table:
         return self if self.values.shape[-1] == 1 else Table(self.scope, self.values[..., points])
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Bucket:
     """The tables from which ``variable`` was minimised out."""
 
@@ -69,7 +68,7 @@ class _Bucket:
     tables: tuple[Table, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Problem:
     """Domains, an elimination order, and tables whose scopes follow it, their grids first."""
 
@@ -87,7 +86,7 @@ class _Problem:
         return _Problem(self.domains, self.order, tables)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Solution:
     """The optimum at every grid point: ``costs`` has shape (G,), inf where nothing is allowed."""
 

@@ -10,13 +10,13 @@ a power of two long seldom fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from math import ceil, exp, factorial, gcd, prod
 from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.machine import Level
 from ilang_eq.lower.ir import Buffer, CeilDiv, Extent, Size
-from ilang_eq.records import record
 
 LINE = 64
 """Bytes in a cache line."""
@@ -193,7 +193,7 @@ Spans = Mapping[str, Span]
 ByBuffer = dict[str, Fetched]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Cache:
     """A level that keeps lines, each fetched from ``source``."""
 
@@ -229,7 +229,7 @@ class Cache:
         return Traffic(contending=traffic.all) if contends else traffic
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TranslationBuffer:
     """The cache of page addresses: ``entries`` pages."""
 

@@ -11,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, prod
 from typing import NamedTuple
@@ -40,7 +40,6 @@ from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
 from ilang_eq.lower.widths import dividing
-from ilang_eq.records import record
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
@@ -59,7 +58,7 @@ _NS = 1e-9
 _US = 1e-6
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What a program is expected to take.
 
@@ -132,7 +131,7 @@ class _Phase(NamedTuple):
         return _overlapping(parts)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _NestCost:
     """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
 

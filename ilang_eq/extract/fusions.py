@@ -14,11 +14,10 @@ from itertools import combinations, permutations
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ClassId, Nest, Number, Read, Reduce, Space, Variant, View
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Argument:
     """An operand that is argument ``input`` of the component, read at ``axes``, one per dimension."""
 
@@ -26,7 +25,7 @@ class Argument:
     axes: tuple[AxisId, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Computed:
     """An operand that class ``of`` computes; ``renamed`` gives its axes other names where it is viewed."""
 
@@ -42,7 +41,7 @@ class Computed:
 Operand = Argument | Number | Computed
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What the space says about one consumer variant and one producer variant.
 
@@ -81,7 +80,7 @@ class Fusion:
         return (self.root, *self.inlined)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scope:
     """How much of a space is looked at.
 
@@ -100,7 +99,7 @@ class Fusions:
     """
 
     space: Space
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = Scope()
     excluded: frozenset[Fusion] = frozenset()
     dropped: frozenset[Variant] = frozenset()
 

@@ -13,11 +13,11 @@ import dataclasses
 import math
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.machine import Level, Machine, Rates, config_directory
-from ilang_eq.records import record
 
 _SHIPPED = Path(__file__).parent / "gpus"
 VARIABLE = "ILANG_EQ_GPU"
@@ -28,7 +28,7 @@ _FAR = 1 / 8
 see what waits; with the whole of it, no schedule that keeps scores out of memory was among its proposals."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU as the cost model sees it.
 

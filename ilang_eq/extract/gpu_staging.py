@@ -13,13 +13,12 @@ one that cannot be lowered is dropped there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from ilang_eq.extract.gpu_tiles import reduced_axes, retiled, without_copies
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Input, Node, Value
-from ilang_eq.records import record
 
 DEPTHS = (16, 32)
 """Elements of a reduced axis in one copy."""
@@ -30,7 +29,7 @@ SIZES = ((64, 64), (64, 256), (16, 256), (1, 2048), (1, 4096))
 """Tiles of schedules as they are: of axes that nothing reduces, and of those that something does."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Pair:
     """A reduction, and the pairing of two operands that it alone reads, by their nodes."""
 

@@ -7,18 +7,18 @@ it once if what one iteration touches fits the cache, and anew in every iteratio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from ilang_eq.lower.ir import Load
 from ilang_eq.lower.walk import mentions
-from ilang_eq.records import record
 
 SECTOR_BYTES = 32
 """What a request moves at least, where neighbours in memory are of no use."""
 _SIZE = 4
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Run:
     """A loop as all threads together run it; ``place`` tells it from others of its variable in the same loop."""
 
@@ -27,7 +27,7 @@ class Run:
     place: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Use:
     """A place in memory, the loops around it from the outside in, and the elements of its buffer."""
 
@@ -44,7 +44,7 @@ class Use:
         return reached * (_SIZE if near or reached == self.elements else SECTOR_BYTES)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Cache:
     """What loops can keep.
 

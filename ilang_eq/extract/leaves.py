@@ -17,7 +17,6 @@ from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.walk import loads
-from ilang_eq.records import record
 
 GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
@@ -70,7 +69,7 @@ class _Term(NamedTuple):
     product: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Known:
     """What is known of buffers, by name.
 

@@ -17,11 +17,11 @@ import platform
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from ilang_eq.errors import OptionError
-from ilang_eq.records import record
 
 _SHIPPED = Path(__file__).parent / "machines"
 _CPUINFO = Path("/proc/cpuinfo")
@@ -30,7 +30,7 @@ _VARIABLE = "ILANG_EQ_MACHINE"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Rates:
     """Elements per nanosecond on one core, operands in registers."""
 
@@ -45,7 +45,7 @@ class Rates:
     compare: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Level:
     """A level of the memory hierarchy.
 
@@ -70,7 +70,7 @@ class Level:
     written: float = 1.25
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Machine:
     """A processor as the cost models see it.
 

@@ -32,7 +32,6 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.walk import loads
-from ilang_eq.records import record
 
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
@@ -171,7 +170,7 @@ class Region:
         return found
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Array:
     """The dimensions of a buffer, and whether it lies where the caller put it."""
 

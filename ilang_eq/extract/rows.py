@@ -27,7 +27,6 @@ from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.full_model import TRANSLATIONS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId, Nest
 
 Costs = NDArray[np.float64]
@@ -75,7 +74,7 @@ class Processor:
         return np.array([self.bandwidth(n) for n in range(1, len(self.machine.levels))])[:, None, None]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Knobs:
     """Extents, and at each of G points a tile size, of every axis."""
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil
 from operator import mul
 
 from ilang_eq.extract.trips import Loop
 from ilang_eq.lower.ir import Index, Load
-from ilang_eq.records import record
 
 Mask = int
 """A set of loops: bit n is the loop n from the outside."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Loops from the outside in.
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 from ilang_eq.extract.fusions import Fusion
 from ilang_eq.extract.structure import Structure
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
 Order = tuple[AxisId, ...]
@@ -49,7 +48,7 @@ class Ended:
     axis: AxisId
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Ties:
     """What a value owes to the kernel it is computed in.
 
@@ -67,7 +66,7 @@ class Ties:
 FREE = Ties()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class State:
     """One way to compute a class.
 

@@ -11,7 +11,7 @@ weights of a product are not: a tile uses each of theirs for many rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import assert_never
 
@@ -19,10 +19,9 @@ from ilang_eq.lang.expr import Access, Expr, Literal, Loop, Operand
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
 from ilang_eq.lang.unscheduled import LETTERS
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Batch:
     """An axis that was set aside.
 
@@ -46,7 +45,7 @@ class Batch:
         return found
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Element:
     """What is left of a component without its batch axes, and these with their sizes, as they were set aside."""
 

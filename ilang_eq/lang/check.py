@@ -6,12 +6,12 @@ The reference compiler's wording is not copied; its verdicts are, but for zero s
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NoReturn, assert_never
 
 from ilang_eq.errors import CheckError
 from ilang_eq.lang.expr import Access, Expr, Init, Literal, Loop, Stage
 from ilang_eq.lang.ops import OPS
-from ilang_eq.records import record
 
 MAX_TILE = 2**31 - 1
 """The largest product of one axis's split factors: a tile's extent fits a 32-bit integer."""
@@ -23,7 +23,7 @@ MAX_ITEMS = 26 * (MAX_LEVELS + 1) + 3
 """The most items of an order: every loop of every axis, both operands and '!'."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Positions:
     """Where the parts of an expression stand in its source: zero-based offsets, in the order of the parts."""
 

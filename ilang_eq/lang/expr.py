@@ -16,17 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ilang_eq.records import record
 
-
-@record
+@dataclass(frozen=True, slots=True)
 class Access:
     """An operand read at axes, such as ``ij``; no axes is the scalar ``.``. A repeated axis is a diagonal."""
 
     axes: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Literal:
     """A number standing as an operand: finite, and printed so that it reads back the same."""
 
@@ -36,7 +34,7 @@ class Literal:
 Operand = Access | Literal
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Loop:
     """One loop of an axis. Level 0 is the outermost (tile) loop, level n the n-th prime."""
 
@@ -47,7 +45,7 @@ class Loop:
         return self.axis + "'" * self.level
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A digit in the order: compute this operand's producer here."""
 
@@ -57,7 +55,7 @@ class Stage:
         return str(self.operand)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Init:
     """``!`` in the order: initialise the reduction's output here."""
 

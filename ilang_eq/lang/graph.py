@@ -8,18 +8,19 @@ Invariants:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ilang_eq.lang.expr import Expr, Literal
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Input:
     """Argument ``index`` of the component."""
 
     index: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Value:
     """What node ``node`` computes."""
 
@@ -30,7 +31,7 @@ Wire = Input | Value
 Source = Input | Value | Literal
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Node:
     """An expression applied to its operands."""
 
@@ -38,7 +39,7 @@ class Node:
     operands: tuple[Source, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A wired component: ``inputs`` arguments in, ``outputs`` out."""
 

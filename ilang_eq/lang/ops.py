@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal as Choice
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ilang_eq.records import record
 
 Array = NDArray[np.float64]
 
@@ -26,7 +25,7 @@ UnaryForm = Choice["copy", "default-left", "zero-right", "not"]
 """What the unary form computes: x, ``default`` op x, x op 0, or x == 0."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Op:
     """One operator.
 

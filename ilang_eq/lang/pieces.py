@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
 from ilang_eq.lang.component import Chain, Component, Fanout, I, Pair, Swap
 from ilang_eq.lang.graph import Input, Wire
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A component, what its inputs want, and how many leaves, identities and swaps it is written with."""
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NoReturn
 
 from ilang_eq.errors import ParseError
 from ilang_eq.lang.component import Component, I, Leaf
 from ilang_eq.lang.parser import parse
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Token:
     """A piece of the text: its kind is the name of a group of ``_TOKEN``."""
 

@@ -8,17 +8,17 @@ compose's are left's, then right's spare ones. ``left & right`` share inputs pai
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ilang_eq.lang.component import Chain, Component, Compose, Fanout, Identity, Leaf, Pair, Swap
 from ilang_eq.lang.expr import Access, Literal
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value, Wire
-from ilang_eq.records import record
 
 Wires: TypeAlias = tuple[Wire, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Call:
     """``component`` applied to ``inputs``; its leftmost expression is number ``first``."""
 

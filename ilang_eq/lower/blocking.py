@@ -30,7 +30,6 @@ from ilang_eq.lower.ir import (
 )
 from ilang_eq.lower.walk import mentions, places, walk
 from ilang_eq.lower.within import Enclosed, deepened, enclosed, moved, nested
-from ilang_eq.records import record
 
 BLOCK = 4096
 """Elements summed into one number: 64 for each of the lanes that a backend keeps."""
@@ -41,7 +40,7 @@ FEWEST = 64
 _ROUNDED = frozenset({"add", "mul"})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Sum:
     """A reduction; ``row`` are the loops its target moves with. ``chains``: one for each place of the row."""
 

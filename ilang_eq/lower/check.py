@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lower.ir import (
@@ -19,14 +20,13 @@ from ilang_eq.lower.ir import (
     Scalar,
     Statement,
 )
-from ilang_eq.records import record
 
 
 class InvalidProgram(AssertionError):
     """The loop IR breaks one of its invariants."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Scope:
     """What is known at a point of a kernel."""
 

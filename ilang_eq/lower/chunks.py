@@ -15,7 +15,7 @@ Not cut is a loop that does anything else, or whose partial results would not be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.lang.ops import OPS
@@ -36,7 +36,6 @@ from ilang_eq.lower.ir import (
 from ilang_eq.lower.states import Carried, State, carried
 from ilang_eq.lower.walk import code, loads, mentions, places, walk
 from ilang_eq.lower.within import deepened, enclosed, moved, nested
-from ilang_eq.records import record
 
 CHUNK = 32768
 """Elements of a chunk: enough to be worth handing to a thread, and to a cache."""
@@ -48,7 +47,7 @@ FEWEST = 256
 """The fewest steps of a loop with partial results of their own size."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Chunked:
     """A loop in chunks of ``length``, and the locals that it takes."""
 
@@ -57,7 +56,7 @@ class Chunked:
     length: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Part:
     """Partial results of one state: indexed by ``chunk``, and by its own indices less the variables ``around``."""
 

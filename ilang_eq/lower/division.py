@@ -15,13 +15,12 @@ from ilang_eq.lower.chunks import chunked
 from ilang_eq.lower.dependence import independent, innermost
 from ilang_eq.lower.ir import Buffer, Extent, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import code
-from ilang_eq.records import record
 
 FEW = 8
 """Rows are few if there are less than this."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Apart:
     """The version of a kernel for few rows: fewer than ``FEW`` iterations of ``rows`` together, and a long row.
 
@@ -33,7 +32,7 @@ class Apart:
     lengths: tuple[tuple[Extent, int], ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Divided:
     """``program`` with its kernels' general version; ``apart`` has the other one for each, or None."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ilang_eq.lower.ir import Extent, For, Statement
 from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.storage import Parts, split_step
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Elements:
     """A position along each output axis of an instance, and the fresh loops (outermost first) that make it up."""
 

@@ -13,14 +13,13 @@ sums in registers loads them only where they have begun.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Extent, For, Index, Kernel, Load, Statement
 from ilang_eq.lower.walk import code, mentions, places, touches
 from ilang_eq.lower.within import enclosed, nested
-from ilang_eq.records import record
 
 
 def in_first_blocks(kernel: Kernel) -> Kernel:
@@ -29,7 +28,7 @@ def in_first_blocks(kernel: Kernel) -> Kernel:
     return kernel if body is kernel.body else Kernel(kernel.name, body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Fill:
     """A nest that sets every element of ``target`` that ``loops`` run over to a number."""
 
@@ -42,7 +41,7 @@ class _Fill:
         return _under(nested(self.loops, Assign(self.target, self.value)), without=tuple(extents))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Blocks:
     """An accumulation that comes to each tile of its target several times.
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.lang.expr import Expr, Literal
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Factor:
     """x^power · e^(rate·x)."""
 
@@ -36,7 +35,7 @@ class Factor:
         return self.power == 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Form:
     """The separations of one value; a None is one that does not exist.
 

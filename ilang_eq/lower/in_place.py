@@ -13,13 +13,12 @@ This is for processors with caches: on a GPU, rows are in shared memory, and wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Extent, For, Index, Kernel, Load, Program, Statement
 from ilang_eq.lower.walk import declared_in, mentions, places, touches, walk
 from ilang_eq.lower.within import Enclosed, enclosed, moved
-from ilang_eq.records import record
 
 
 def in_place(program: Program) -> Program:
@@ -33,7 +32,7 @@ def in_place(program: Program) -> Program:
     return replace(program, buffers=kept, kernels=kernels)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Home:
     """Where a row moves.
 

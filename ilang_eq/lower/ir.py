@@ -14,12 +14,11 @@ Invariants (``check`` in ``lower/check.py`` enforces them):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal as Choice
 
-from ilang_eq.records import record
 
-
-@record
+@dataclass(frozen=True, slots=True)
 class Extent:
     """A dimension known when the kernel is called: dimension ``dim`` of input ``input`` names the class."""
 
@@ -30,7 +29,7 @@ class Extent:
         return f"in{self.input}.{self.dim}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CeilDiv:
     """ceil(extent / divisor)."""
 
@@ -41,7 +40,7 @@ class CeilDiv:
 Size = int | Extent | CeilDiv
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """Row-major float32 storage. ``name`` is a C identifier, unique in the program.
 
@@ -56,7 +55,7 @@ class Buffer:
     parts: tuple[tuple[Size, Extent], ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Index:
     """Sum of loop variables, minus those folded away, over ``divisor`` (1 but for oddly ordered splits)."""
 
@@ -64,7 +63,7 @@ class Index:
     divisor: int = 1
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Load:
     """The element of ``buffer`` at ``indices``."""
 
@@ -72,14 +71,14 @@ class Load:
     indices: tuple[Index, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A number; infinities allowed."""
 
     value: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Apply:
     """``op`` of ``lang.ops.OPS`` (its binary form; ``not`` is unary), or one of the three below.
 
@@ -98,7 +97,7 @@ Precision = Choice["float32", "tf32", "tf32x3"]
 of two such numbers, which leaves nearly float32. What is summed is float32. A target says which of them it has."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Assign:
     """target = value."""
 
@@ -106,7 +105,7 @@ class Assign:
     value: Scalar
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Accumulate:
     """target = target ⊕ value, with ⊕ a reducible op."""
 
@@ -115,21 +114,21 @@ class Accumulate:
     value: Scalar
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Declare:
     """A local buffer lives from here to the end of the enclosing block. Not initialised."""
 
     buffer: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Comment:
     """A line for the reader: the 𝚒 text computed below."""
 
     text: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class For:
     """A loop over one part of an axis.
 
@@ -160,7 +159,7 @@ class For:
 Statement = For | Assign | Accumulate | Declare | Comment
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One loop nest, dispatched on its own."""
 
@@ -168,7 +167,7 @@ class Kernel:
     body: tuple[Statement, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Correction:
     """An online reduction: ``accumulator`` is repaired when ``statistic`` moves (both leaf numbers)."""
 
@@ -177,7 +176,7 @@ class Correction:
     kind: Choice["max-shift", "divisor", "shift", "scale"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Program:
     """Kernels in the order they run.
 

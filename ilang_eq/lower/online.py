@@ -26,7 +26,6 @@ from ilang_eq.lower.ir import Correction
 from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.staging import KernelNest, StagingError
 from ilang_eq.lower.sums import Sums, bounded, lowers, scaled
-from ilang_eq.records import record
 
 Kind = Choice["max-shift", "divisor", "shift", "scale"]
 
@@ -39,7 +38,7 @@ class Stand(Enum):
     FINITE = "finite"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Repair:
     """``accumulator`` is put right for ``statistic``: by ``factor``, or by adding ``shift`` times it.
 

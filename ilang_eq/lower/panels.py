@@ -11,19 +11,18 @@ applies where every reader's loops take the tiles apart in the same way (Goto an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ilang_eq.lower.ir import Assign, Buffer, CeilDiv, Extent, For, Index, Load, Program, Size, Statement
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.within import Enclosed, enclosed, moved
-from ilang_eq.records import record
 
 _Loops = Mapping[str, For]
 """The loops around a place, by variable."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Panels:
     """A layout: ``parts`` of the value's dimensions in the order of memory, as (dimension, step)."""
 

@@ -11,13 +11,12 @@ writes; all in one pass would be more than memory can bring in its time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.ir import Apply, Buffer, Extent, For, Index, Load, Scalar
 from ilang_eq.lower.walk import mentions, places, updates, walk
-from ilang_eq.records import record
 
 SHARES = 4
 """What a row is divided into: a pass goes in strips of at least as many lines."""
@@ -31,7 +30,7 @@ _FUNCTIONS = frozenset({"exp", "ln", "log", "pow", "shift_factor"})
 """Ops that take as long as memory takes for a float."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Request:
     """What one pass asks for: ``count`` of the ``SHARES`` of a row, from share ``first`` on.
 
@@ -49,7 +48,7 @@ class Request:
     count: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Passes:
     """The passes of the loop ``row`` over rows of ``extent``, each with what it asks for."""
 
@@ -63,7 +62,7 @@ class Passes:
         return tuple({r.place.buffer: r for requests in self.requests for r in requests}.values())
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Pass:
     """One pass: the loop over the rows at hand, if there are several, and those along a row."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ilang_eq.lang.component import Component
 from ilang_eq.lang.shapes import infer, whole_shapes
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower.ir import CeilDiv, Correction, Extent, Program, Size
 from ilang_eq.lower.lowering import lower
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The consequences of a schedule.
 

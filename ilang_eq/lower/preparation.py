@@ -7,7 +7,7 @@ inside a kernel that reads other inputs too stays there, and so does a kernel th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal as Choice
 from typing import TypeVar
 
@@ -15,12 +15,11 @@ from ilang_eq.lower.addresses import extents_in
 from ilang_eq.lower.ir import Buffer, Extent, Kernel, Program
 from ilang_eq.lower.renaming import Renaming
 from ilang_eq.lower.walk import buffers_of, declared_in, loads, updates
-from ilang_eq.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Preparation:
     """``first`` once, then ``rest`` as often as need be: together they compute what the program did, bit by bit.
 

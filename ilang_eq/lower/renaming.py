@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ilang_eq.lower.ir import (
@@ -22,10 +22,9 @@ from ilang_eq.lower.ir import (
     Size,
     Statement,
 )
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Renaming:
     """New names of buffers; those not listed keep theirs. New extents; every one in use is listed."""
 

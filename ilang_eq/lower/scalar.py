@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lower.ir import Apply, Constant, Load, Scalar
-from ilang_eq.records import record
 
 LoadText = Callable[[Load], str]
 """How a place is written in C."""
@@ -34,7 +33,7 @@ EXTREMA = {"max": "larger", "min": "smaller"}
 """The functions that update a running extremum, which is never NaN."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Infix:
     """``left operator right``; a higher ``precedence`` binds tighter."""
 
@@ -44,7 +43,7 @@ class Infix:
     right: Scalar
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Call:
     """``function(arguments)``."""
 
@@ -52,7 +51,7 @@ class Call:
     arguments: tuple[Scalar, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Truth:
     """A comparison, or logic on truth values, as 1.0f or 0.0f."""
 

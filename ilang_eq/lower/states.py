@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.lower.dependence import REDUCTIONS, shared
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Index, Load
 from ilang_eq.lower.walk import declared_in, loads, mentions
 from ilang_eq.lower.within import Enclosed, enclosed
-from ilang_eq.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Factor:
     """``place`` becomes e^(rate·(old − new)) whenever ``statistic`` moves."""
 
@@ -30,7 +30,7 @@ class Factor:
         return Load(self.statistic.buffer, tuple(indices))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class State:
     """A buffer that the loop accumulates into with ``op``; ``loops`` run over its elements.
 
@@ -43,7 +43,7 @@ class State:
     statistic: Load | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Carried:
     """All that a loop carries; every factor's statistic is a state without a statistic."""
 

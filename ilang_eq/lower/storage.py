@@ -6,15 +6,16 @@ dimension of the remaining tile; a reader's index is the sum of its own loop var
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ilang_eq.lower.ir import Buffer, CeilDiv, Extent, Index, Load, Size
 from ilang_eq.lower.nest import Block, Instance, NestLoop
-from ilang_eq.records import record
 
 Parts = list[tuple[str, NestLoop | None]]
 """The loop variables that make up a position along an axis, outermost level first, with the loops they come from."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Place:
     """A buffer and the loops folded out of each of its tensor dimensions."""
 

@@ -18,7 +18,6 @@ from math import isclose, isfinite
 
 from ilang_eq.lang.expr import Access, Expr, Literal
 from ilang_eq.lang.graph import Graph, Input, Source, Value
-from ilang_eq.records import record
 
 Term = tuple[int, str]
 """An atom at axes; the constant is ``ONE``."""
@@ -31,7 +30,7 @@ _LONGEST = 16
 """Terms of a sum beyond which it is an atom."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Extremum:
     """An atom ``op``_bound ``inner``; ``free`` and ``bound`` are the letters that ``inner`` uses."""
 

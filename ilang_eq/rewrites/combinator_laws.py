@@ -20,12 +20,12 @@ and ``chain-of-pairs``, that turn every copy of f into new places to cut a chain
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
-from ilang_eq.records import record
 from ilang_eq.rewrites.rules import Rule, RuleSet
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Law:
     """before = after, where a guard holds.
 

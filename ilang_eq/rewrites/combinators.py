@@ -7,9 +7,9 @@ reassociation free.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from ilang_eq.lang.component import Component
-from ilang_eq.records import record
 from ilang_eq.rewrites.combinator_laws import COMBINATOR_LAWS, COMBINATOR_LAWS_DUPLICATING
 from ilang_eq.rewrites.combinator_terms import ARITY, COMPONENTS, Encoder, new_engine
 from ilang_eq.rewrites.combinator_wiring import WIRING, wire_by_rules
@@ -31,7 +31,7 @@ LIMITS = Limits()
 """What ``saturate`` and ``equal_by_laws`` stop at unless told otherwise."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Saturation:
     """What rules made of a component: component terms before and after, and the run."""
 

@@ -10,11 +10,11 @@ Invariants of what ``decode`` returns:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import assert_never
 
 from ilang_eq.lang.graph import Input
 from ilang_eq.lang.ops import OPS
-from ilang_eq.records import record
 from ilang_eq.rewrites.encode import term_name
 from ilang_eq.rewrites.engine import Cell, Engine, Row
 from ilang_eq.rewrites.naming import Terms
@@ -24,7 +24,7 @@ from ilang_eq.rewrites.vocabulary import COMMUTATIVE, NODE_TABLES
 Nodes = dict[ClassId, tuple[ENode, ...]]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Classes:
     """The equal computations found, and which of them the component returns."""
 

@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any, Literal
 
 from ilang_eq.errors import RuleError
-from ilang_eq.records import record
 from ilang_eq.rewrites.rules import Rule
 
 StopReason = Literal["saturated", "nodes", "time", "iterations"]
@@ -39,7 +38,7 @@ _REPORTED_SECOND = 1000.0
 """egglog 13.2 hands its milliseconds over as if they were microseconds; so rule times have a grain of 1 ms."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Limits:
     """When to stop a run: rows in the watched tables, seconds of wall clock, iterations."""
 
@@ -48,7 +47,7 @@ class Limits:
     iterations: int = 1_000
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Run:
     """What one run did. ``matches`` and ``rule_seconds`` are by rule name, in order of the rules."""
 

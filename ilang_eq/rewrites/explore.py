@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from ilang_eq.errors import RuleError
 from ilang_eq.lang.graph import Graph
-from ilang_eq.records import record
 from ilang_eq.rewrites import algebra, facts, online, schedule, vocabulary
 from ilang_eq.rewrites.decode import Classes, decode
 from ilang_eq.rewrites.encode import encode
@@ -19,7 +18,7 @@ from ilang_eq.rewrites.rules import Phase, RuleSet
 from ilang_eq.rewrites.space import Nest, Repair, Space, Staging, Variant
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SearchReport:
     """How a search went.
 

@@ -12,10 +12,11 @@ Invariants of ``Terms``:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ilang_eq.lang.expr import Access, Literal
 from ilang_eq.lang.graph import Graph, Input, Value, Wire
 from ilang_eq.lang.shapes import infer
-from ilang_eq.records import record
 from ilang_eq.rewrites.space import Apply, AxisId, ENode, Number, Read, Reduce, View
 
 Owner = tuple[str, int, int]
@@ -25,7 +26,7 @@ Place = tuple[Owner, str | int]
 """An axis letter of a node, or a dimension of a naming."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Terms:
     """A graph over named axes. ``extents[a]`` is the (input, dimension) that axis a runs over."""
 

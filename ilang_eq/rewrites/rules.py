@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ilang_eq.errors import RuleError
-from ilang_eq.records import record
 
 Tier = Literal["exact", "reassociating", "risky"]
 """How far a rule may move the result.
@@ -29,7 +29,7 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One rewrite or inference.
 
@@ -48,7 +48,7 @@ class Rule:
     tier: Tier = "exact"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RuleSet:
     """A named, ordered set of rules. ``+`` joins two, ``-`` drops a rule, a phase or a set; ``in`` finds a rule."""
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ilang_eq.lang.graph import Input
-from ilang_eq.records import record
 
 AxisId = int
 ClassId = int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Read:
     """Graph input ``input`` read at ``axes``, one per dimension."""
 
@@ -28,14 +27,14 @@ class Read:
     axes: tuple[AxisId, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Number:
     """A literal."""
 
     value: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Apply:
     """A pointwise expression over the union of its operands' axes (one operand: the op's unary form)."""
 
@@ -43,7 +42,7 @@ class Apply:
     operands: tuple[ClassId, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Reduce:
     """A reduction of ``operand`` over ``axes`` (sorted, not empty)."""
 
@@ -52,7 +51,7 @@ class Reduce:
     operand: ClassId
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class View:
     """``operand`` read under other axis names: dimension ``source[n]`` of it is axis ``axes[n]`` here.
 
@@ -68,7 +67,7 @@ class View:
 ENode = Read | Number | Apply | Reduce | View
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EClass:
     """Equal nodes. ``axes`` is sorted; ``nodes`` is in a deterministic order."""
 
@@ -114,7 +113,7 @@ class Repair:
     kind: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Space:
     """Everything extraction chooses from. Inputs numbered ``constants`` stay the same from call to call."""
 

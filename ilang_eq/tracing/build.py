@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ilang_eq.lang.expr import Literal
 from ilang_eq.lang.graph import Input, Source, Value
-from ilang_eq.records import record
 from ilang_eq.tracing.axes import Axes
 from ilang_eq.tracing.extents import Extent, product
 
@@ -29,7 +29,7 @@ class Inexpressible(Exception):
     """What 𝚒 cannot say; the message says why."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class View:
     """A value as torch sees it: each dimension a run of axes."""
 
@@ -38,7 +38,7 @@ class View:
     dims: Dims
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Applied:
     """An expression over axes. ``reads[k]`` pairs each axis of operand k with the expression's axis it is read at."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ilang_eq.records import record
 from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.extents import Extent
 from ilang_eq.tracing.nodes import Node, Ref, Type, Value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Call:
     """A node, with views of the tensors it reads."""
 

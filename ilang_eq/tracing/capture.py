@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from torch.fx import Node as FxNode
 from torch.utils import _pytree as pytree
 
 from ilang_eq.errors import ArrayError, TraceError
-from ilang_eq.records import record
 from ilang_eq.tracing.extents import Extent, extent_of, solve
 from ilang_eq.tracing.nodes import Argument, ArgumentKind, Node, NodeList, Ref, Special, Type, Value, checked
 
@@ -78,7 +77,7 @@ _KINDS: Mapping[InputKind, ArgumentKind] = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Captured:
     """A program, the tensors it owns by argument name, and the structure of its inputs and results.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -10,7 +11,6 @@ from ilang_eq.lang.component import Component
 from ilang_eq.lang.expr import Access, Expr, Literal, Operand
 from ilang_eq.lang.graph import Graph, Input, Node, Source, Value
 from ilang_eq.lang.unwiring import unwire
-from ilang_eq.records import record
 from ilang_eq.tracing.axes import Axes
 from ilang_eq.tracing.build import Applied, Builder, Inexpressible, View
 from ilang_eq.tracing.extents import Extent, product
@@ -20,7 +20,7 @@ _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 Pattern: TypeAlias = tuple[int, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Expression:
     """An expression over finest axes; a literal has an empty pattern."""
 
@@ -35,7 +35,7 @@ class _Expression:
         yield self.output
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Composed:
     """A component, and how torch tensors are seen as its inputs and output.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from ilang_eq.records import record
 from ilang_eq.tracing.extents import Extent, product
 from ilang_eq.tracing.nodes import Node, Ref, Type
 from ilang_eq.tracing.partition import Partition
@@ -21,7 +21,7 @@ split split_with_sizes squeeze stack t to _to_copy transpose tril triu unbind un
 _MOVED = frozenset(_MOVES.split())
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Row:
     """Calls left to PyTorch: of one op, from one line, for one reason.
 
@@ -49,7 +49,7 @@ class Row:
         return f"{self.reason}; computed once" if self.once else self.reason
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of a program runs in kernels of ours.
 

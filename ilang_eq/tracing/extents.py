@@ -11,13 +11,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-
-from ilang_eq.records import record
+from dataclasses import dataclass
 
 _FACTOR = re.compile(r"[0-9]+|[A-Za-z_]\w*")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Extent:
     """``number`` times the product of ``symbols``."""
 

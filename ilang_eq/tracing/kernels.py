@@ -9,20 +9,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.backends import Kernel
 from ilang_eq.batch.tasks import Task
 from ilang_eq.errors import TraceError
 from ilang_eq.lang.component import Component
 from ilang_eq.optimized import Optimized
-from ilang_eq.records import record
 from ilang_eq.request import checked_effort
 from ilang_eq.tracing.region import Region
 
 LOG = logging.getLogger("ilang_eq.trace")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What is to be optimised and built: a component for ``shapes``, its inputs number ``constants`` prepared."""
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ilang_eq.c.arrays import Floats, aligned
-from ilang_eq.records import record
 from ilang_eq.tracing.kernels import bucket
 from ilang_eq.tracing.nodes import Value, references
 from ilang_eq.tracing.steps import RegionCall, Values
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """One thing to do.
 

@@ -14,18 +14,17 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from ilang_eq.errors import TraceError
-from ilang_eq.records import record
 from ilang_eq.tracing.extents import Extent, extent_of
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Ref:
     """The value of an argument or a node."""
 
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Special:
     """A constant of torch's: ``kind`` is one of ``SPECIAL``, ``name`` as torch spells it, such as float32."""
 
@@ -41,7 +40,7 @@ Value: TypeAlias = "Ref | Special | bool | int | float | str | tuple[Value, ...]
 ArgumentKind: TypeAlias = Literal["input", "parameter", "constant"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Type:
     """What a value is. ``dtype`` is torch's name for a tensor; "int", "tuple" or "none" for what is no tensor."""
 
@@ -64,7 +63,7 @@ class Type:
         return any(isinstance(size, str) for size in self.shape)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Argument:
     """A value from outside: one the caller gives, or a parameter or constant called ``target`` in the module.
 
@@ -99,7 +98,7 @@ class Node:
         return self.args[position] if position < len(self.args) else dict(self.kwargs).get(name, default)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NodeList:
     """A program: arguments in, ``nodes`` in order, ``outputs`` out."""
 

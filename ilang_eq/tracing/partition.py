@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ilang_eq.records import record
 from ilang_eq.tracing.nodes import NodeList
 from ilang_eq.tracing.region import Region, Unbuildable, build_region
 from ilang_eq.tracing.support import ROOT, Support, support
@@ -23,7 +23,7 @@ CAPACITY = 14
 """How many expressions a region may have: what the search takes in one piece."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A program, its regions in order, and why each node outside of them is left to PyTorch."""
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ilang_eq.records import record
 from ilang_eq.tracing.nodes import Node, NodeList, Ref, Type, Value, references
 
 PART = "ilang_eq.part"
 """An op of ours, run beside PyTorch's: (tensor, dimension, start, end) to what lies between, in memory of its own."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Product:
     """Where the weight and the bias of an op stand, and which dimension of the weight is the result's last."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from ilang_eq.errors import WiringError
 from ilang_eq.lang.component import Component
-from ilang_eq.records import record
 from ilang_eq.tracing.axes import Misaligned
 from ilang_eq.tracing.build import Builder, Inexpressible, View
 from ilang_eq.tracing.call import Build, Call
@@ -28,7 +28,7 @@ class Unbuildable(Exception):
         self.reason = reason
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Region:
     """Nodes computed by one kernel.
 
@@ -63,7 +63,7 @@ class Region:
         return sum(extent.value(sizes) for extent in self.work)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Values:
     """What regions are built from: the program's nodes and types by name."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -13,7 +13,6 @@ import torch
 from ilang_eq.backends import Kernel
 from ilang_eq.c.arrays import Floats, empty
 from ilang_eq.errors import ArrayError, TraceError
-from ilang_eq.records import record
 from ilang_eq.tracing.capture import SYMBOLIC
 from ilang_eq.tracing.extents import solve
 from ilang_eq.tracing.kernels import Kernels
@@ -125,7 +124,7 @@ def resolved(value: Any, values: Values) -> Any:
     return [resolved(item, values) for item in value] if isinstance(value, list | tuple) else value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Versions:
     """What changes when a parameter is replaced, or written to.
 
@@ -252,7 +251,7 @@ _MOST_SHAPES = 256
 """How many combinations of input shapes a region remembers."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Bound:
     """A region for inputs of certain shapes: its kernel, the shapes at its border, the parameters' versions."""
 
