@@ -41,7 +41,7 @@ DOUBTFUL = 1.08
 """Costs that differ by less may be the other way round where caches have to keep what is stored: eight heads of
 attention take 21.0 ms with what costs 1.6 % more than what stores seven times as much, and takes 22.1."""
 
-AS_LITTLE = 3.0
+AS_LITTLE = 4.0
 """Intermediate results that differ by less than this factor count as the same."""
 
 MOST_AXES = 4

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from math import ceil, exp, factorial, gcd, prod
+from math import ceil, gcd, prod
 from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.machine import Level
@@ -23,7 +22,8 @@ LINE = 64
 FITS = 0.5
 """Share of a level up to which a working set stays: beyond, lines that prefetchers bring in push out others."""
 OVERFLOWS = 1.4
-"""Share of a level that loses lines, not pages, from which nothing of a working set stays till it comes round again."""
+"""Share of a level from which nothing of a working set stays until it comes round again: following a random cycle of
+lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second level of 2 MiB (papers_notes/ecm.md)."""
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 START = 128
@@ -149,48 +149,9 @@ class Span(NamedTuple):
 
 
 NONE = Traffic()
-
-
-class Fetched(NamedTuple):
-    """What comes of a buffer: ``first`` what has to, then ``again`` what was lost meanwhile, in ``share`` of the time.
-
-    Where whole pages are lost, nothing comes in between them.
-    """
-
-    first: Traffic = NONE
-    again: Traffic = NONE
-    share: float = 1.0
-
-    @property
-    def total(self) -> Traffic:
-        """Both."""
-        return self.first.plus(self.again)
-
-    @property
-    def evenly(self) -> Traffic:
-        """What comes all the time."""
-        return self.total if self.share == 1.0 else self.first
-
-    def repeated(self, trips: float, first: float, share: float, in_bursts: bool) -> Fetched:
-        """What comes again in ``trips`` iterations around it, if in so many all comes for the ``first`` time.
-
-        Args:
-            share: the share that is lost from one iteration to the next.
-            in_bursts: whether what is lost comes in as small a share of the time.
-        """
-        lost = Fetched(NONE, self.first.times(share * (trips - first)), share if in_bursts else 1.0)
-        return lost.plus(Fetched(NONE, self.again.times(trips), self.share))
-
-    def plus(self, other: Fetched) -> Fetched:
-        """Both."""
-        mine, theirs = self.again.all, other.again.all
-        share = (mine * self.share + theirs * other.share) / (mine + theirs) if mine + theirs else 1.0
-        return Fetched(self.first.plus(other.first), self.again.plus(other.again), share)
-
-
 Spans = Mapping[str, Span]
 """What some code touches, by buffer."""
-ByBuffer = dict[str, Fetched]
+ByBuffer = dict[str, Traffic]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +172,6 @@ class Cache:
         Lines that compete for few places drive out their own buffer's, not the others'.
         """
         return span.bytes, span.occupies(self.level)
-
-    @property
-    def loses_pages(self) -> bool:
-        """Whether it loses whole pages: they lie at random addresses, and compete for a part of each way."""
-        return self.level.way_bytes > PAGE
-
-    def lost(self, taken: float) -> float:
-        """The share that does not stay of what takes so many times the size."""
-        return _pages_lost(taken, int(self.level.bytes) // self.level.way_bytes) if self.loses_pages else _lost(taken)
 
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
@@ -245,12 +197,6 @@ class TranslationBuffer:
         pages = span.pages
         return pages, pages
 
-    loses_pages = False
-
-    def lost(self, taken: float) -> float:
-        """The share that does not stay of what takes so many times the size."""
-        return _lost(taken)
-
     def fetch(self, span: Span) -> Traffic:
         """Each page counts as a byte, of rows with gaps between them; the next page of a run is foreseen.
 
@@ -259,21 +205,6 @@ class TranslationBuffer:
         if not span.has_gaps:
             return NONE
         return Traffic(span.pages, min(span.bytes / LINE, MISSED * span.pages) if span.split else 0.0)
-
-
-def _lost(taken: float) -> float:
-    return min(1.0, max(0.0, (taken - FITS) / (OVERFLOWS - FITS)))
-
-
-@cache
-def _pages_lost(taken: float, ways: int) -> float:
-    """The same where pages are lost: those that share their part of a way with as many others as there are ways.
-
-    How many others there are is distributed as Poisson has it (papers_notes/page_placement.md).
-    """
-    others = taken * ways
-    kept = exp(-others) * sum(others**n / factorial(n) for n in range(ways))
-    return round(1.0 - kept, 3) if taken > FITS else 0.0
 
 
 def bytes_of(buffers: Iterable[Buffer], extents: Extents) -> float:

@@ -21,7 +21,6 @@ from ilang_eq.extract.footprint import (
     FITS,
     LINE,
     WAITED,
-    ByBuffer,
     Cache,
     Extents,
     Traffic,
@@ -88,10 +87,6 @@ class _Part(NamedTuple):
     seconds: float
     awaited: float
 
-    def with_more(self, seconds: float) -> _Part:
-        """The same and so many seconds more, not asked for."""
-        return _Part(self.name, self.seconds + seconds, self.awaited + seconds)
-
     def shown(self, longest: _Part) -> float:
         """The seconds that show beside ``longest``; of what was asked for, fewer the longer it has to come."""
         asked = self.seconds - self.awaited
@@ -100,35 +95,8 @@ class _Part(NamedTuple):
         return overlap.SHOWN * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
 
-class _Burst(NamedTuple):
-    """What comes out of ``level`` in ``share`` of a phase: it would take ``seconds`` if it came all the time."""
-
-    level: str
-    seconds: float
-    share: float
-
-
-class _Phase(NamedTuple):
-    """Parts that overlap, but for a share, and what comes besides in bursts."""
-
-    parts: tuple[_Part, ...]
-    bursts: tuple[_Burst, ...] = ()
-
-    @property
-    def seconds(self) -> float:
-        """All together; each burst meets the parts that last all the time."""
-        evenly = _overlapping(self.parts)
-        return evenly + sum(burst.share * (self._meeting(burst) - evenly) for burst in self.bursts)
-
-    @property
-    def amounts(self) -> Iterable[tuple[str, float]]:
-        """The seconds of each part and of each burst."""
-        yield from ((part.name, part.seconds) for part in self.parts)
-        yield from ((burst.level, burst.seconds * burst.share) for burst in self.bursts)
-
-    def _meeting(self, burst: _Burst) -> float:
-        parts = [part.with_more(burst.seconds) if part.name == burst.level else part for part in self.parts]
-        return _overlapping(parts)
+_Phase = tuple[_Part, ...]
+"""What overlaps, but for a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +110,17 @@ class _NestCost:
     @property
     def seconds(self) -> float:
         """All together."""
-        return sum(phase.seconds for phase in self.phases) + self.stall + self.overhead
+        return sum(map(_seconds, self.phases)) + self.stall + self.overhead
 
 
 Costed = dict[Hashable, list[_NestCost]]
 """What kernels cost, by what decides it."""
 
 
-def _overlapping(parts: Sequence[_Part]) -> float:
+def _seconds(phase: _Phase) -> float:
     """The slowest part, and what does not overlap with it."""
-    longest = max(parts, key=lambda part: part.seconds)
-    return longest.seconds + sum(part.shown(longest) for part in parts if part is not longest)
+    longest = max(phase, key=lambda part: part.seconds)
+    return longest.seconds + sum(part.shown(longest) for part in phase if part is not longest)
 
 
 def program_cost(
@@ -209,7 +177,7 @@ def _nests(
             costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost((_Phase((_computing(issue_time(loose, machine, known)),)),), 0.0, 0.0))
+        costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
     return costs
 
 
@@ -227,33 +195,23 @@ def _nest(
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
     phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
-    bursts: list[list[_Burst]] = [[] for _ in phases]
     split = SPLIT_CYCLES / machine.clock_ghz * share
     stall = 0.0
     for inner, outer in fetched:
-        for phase, burst, found in zip(phases, bursts, region.phases(Cache(inner, outer)), strict=False):
+        for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
             if inner is machine.levels[0]:
-                lines = sum(f.total.all for buffer, f in found.items() if region.whole[buffer].split) / LINE
+                lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
                 phase[0] = _computing(phase[0].seconds / _NS + lines * split)
-            part, more = _moved(found, outer, share, known.panels)
-            phase.append(part)
-            burst += more
-            stall += _stall(Traffic.total(fetched.total for fetched in found.values()), share, outer) * _NS
+            moved = Traffic.total(found.values())
+            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
+            seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+            phase.append(_Part(outer.name, *seconds))
+            stall += _stall(moved, share, outer) * _NS
     for entries, cost, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
         stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
     overhead = machine.fork_join_us * _US if used > 1 else 0.0
-    both = zip(phases, bursts, strict=True)
-    return _NestCost(tuple(_Phase(tuple(parts), tuple(burst)) for parts, burst in both), stall, overhead)
-
-
-def _moved(found: ByBuffer, outer: Level, share: float, panels: frozenset[str]) -> tuple[_Part, list[_Burst]]:
-    """What a phase moves out of ``outer`` all the time, and in bursts."""
-    evenly = {buffer: fetched.evenly.bytes for buffer, fetched in found.items()}
-    total, asked = sum(evenly.values()), sum(amount for buffer, amount in evenly.items() if buffer in panels)
-    part = _Part(outer.name, *(_transfer(amount, share, outer) * _NS for amount in (total, total - asked)))
-    bursts = [fetched for fetched in found.values() if fetched.share < 1.0]
-    return part, [_Burst(outer.name, _transfer(f.again.bytes / f.share, share, outer) * _NS, f.share) for f in bursts]
+    return _NestCost(tuple(map(tuple, phases)), stall, overhead)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
@@ -273,9 +231,9 @@ def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
 def _merged(cost: _NestCost) -> _NestCost:
     """The same with all phases at once, and what they move asked for."""
     seconds: dict[str, float] = {}
-    for name, each in (part for phase in cost.phases for part in phase.amounts):
-        seconds[name] = seconds.get(name, 0.0) + each
-    return replace(cost, phases=(_Phase(tuple(_Part(name, each, 0.0) for name, each in seconds.items())),))
+    for part in (part for phase in cost.phases for part in phase):
+        seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
+    return replace(cost, phases=(tuple(_Part(name, each, 0.0) for name, each in seconds.items()),))
 
 
 def _kept(level: Level) -> float:
@@ -325,7 +283,7 @@ def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[s
     overhead = launch
     for nest in nests:
         overhead += nest.overhead
-        parts = (amount for phase in nest.phases for amount in phase.amounts)
+        parts = ((part.name, part.seconds) for phase in nest.phases for part in phase)
         for part, seconds in (*parts, ("stall", nest.stall)):
             total[part] = total.get(part, 0.0) + seconds
     return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

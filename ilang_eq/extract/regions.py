@@ -16,12 +16,13 @@ from ilang_eq.extract.footprint import (
     ELEMENT_BYTES,
     FITS,
     LINE,
+    NONE,
+    OVERFLOWS,
     SHORT,
     STREAMS,
     ByBuffer,
     Cache,
     Extents,
-    Fetched,
     Pace,
     Span,
     Spans,
@@ -43,7 +44,7 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     total = sum([amount for amount, _ in amounts])
     full = [(own + (total - amount)) / size for amount, own in amounts]
     pairs = zip(spans, full, strict=True)
-    return {buffer: into.lost(taken) for buffer, taken in pairs if taken > FITS}
+    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in pairs if taken > FITS}
 
 
 _Between = tuple[int, int]
@@ -77,7 +78,7 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
-        return Traffic.total(fetched.total for found in self.phases(into) for fetched in found.values())
+        return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
     def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
@@ -85,48 +86,37 @@ class Region:
         lost = self._lost(into)
         if not lost:
             for buffer, span in self.whole.items():
-                found[self.uses[buffer][0].phase][buffer] = Fetched(into.fetch(span))
+                found[self.uses[buffer][0].phase][buffer] = into.fetch(span)
             return found
         anew = self._anew(into)
         since: dict[_Between, Mapping[str, float]] = {}
         for buffer, span in self.whole.items():
-            least, uses = into.fetch(span), self.uses[buffer]
-            found[uses[0].phase][buffer] = Fetched(least)
-            left = least.all
-            for phase, between in uses if buffer in lost else ():
-                new = anew[phase].get(buffer)
-                if new is None:
-                    continue
-                if between is not None and between not in since:
-                    since[between] = self._lost_between(between, into)
-                share = lost[buffer] if between is None else min(lost[buffer], since[between].get(buffer, 0.0))
-                trips = min(self.trips, left / new.first.all) if new.first.all else 0.0
-                left -= trips * new.first.all
-                before = found[phase].get(buffer, Fetched())
-                found[phase][buffer] = before.plus(new.repeated(self.trips, trips, share, into.loses_pages))
+            least = into.fetch(span)
+            uses = self.uses[buffer]
+            again = [use for use in uses if buffer in anew[use.phase]] if buffer in lost else []
+            total = self.trips * sum([anew[use.phase][buffer].all for use in again])
+            gone = lost[buffer] if again and total >= least.all else 0.0
+            if gone < 1.0:
+                found[uses[0].phase][buffer] = least.times(1.0 - gone) if gone else least
+            if gone:
+                for phase, between in again:
+                    if between is not None and between not in since:
+                        since[between] = self._lost_between(between, into)
+                    share = gone if between is None else min(gone, since[between].get(buffer, 0.0))
+                    more = anew[phase][buffer].times(self.trips * share)
+                    found[phase][buffer] = found[phase].get(buffer, NONE).plus(more)
         return found
 
     def _lost(self, into: Cache | TranslationBuffer) -> Mapping[str, float]:
         """The share of each buffer that does not stay, as far as fetching it again takes anything."""
         if isinstance(into, Cache):
-            return self._lost_since(_shares_lost(self.iteration, into), into)
+            return _shares_lost(self.iteration, into)
         found = _shares_lost(self.iteration, into) if self.gaps else {}
         return {buffer: share for buffer, share in found.items() if buffer in self.gaps}
 
-    def _lost_since(self, found: Mapping[str, float], into: Cache) -> Mapping[str, float]:
-        """``found``, but what each iteration of an only loop in here touches whole comes round after one of those."""
-        match self.loops:
-            case (only,) if found:
-                inside = only._lost(into)
-                still = {buffer for buffer in found if only.iteration.get(buffer) == only.whole.get(buffer)}
-                shares = {b: inside.get(b, 0.0) if b in still else share for b, share in found.items()}
-                return {buffer: share for buffer, share in shares.items() if share}
-            case _:
-                return found
-
     def _anew(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """What one iteration brings in where nothing has stayed, phase by phase."""
-        rest = {buffer: Fetched(into.fetch(span)) for buffer, span in self.rest.items()}
+        rest = {buffer: into.fetch(span) for buffer, span in self.rest.items()}
         return [*(phase for loop in self.loops for phase in loop.phases(into)), rest]
 
     def _lost_between(self, loops: _Between, into: Cache | TranslationBuffer) -> Mapping[str, float]:

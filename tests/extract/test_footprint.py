@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,10 +7,8 @@ from hypothesis import strategies as st
 from ilang_eq.extract.footprint import (
     FOLLOWED,
     LINE,
-    PAGE,
     STREAMS,
     Cache,
-    Fetched,
     Pace,
     Span,
     Traffic,
@@ -25,9 +22,8 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
-LEVEL, SOURCE, FAR, *_ = load("x86_64_avx512").levels
+LEVEL, SOURCE, *_ = load("x86_64_avx512").levels
 CACHE = Cache(LEVEL, SOURCE)
-SECOND = Cache(SOURCE, FAR)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
 """Three passes over each row: its maximum, the differences from it, their sum."""
 
@@ -114,16 +110,16 @@ def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))
 def test_the_first_phase_to_read_a_row_fetches_it(rows: int, columns: int) -> None:
     region = nest(PASSES, rows, columns)
-    first, *_, last = (Traffic.total(fetched.total for fetched in found.values()) for found in region.phases(CACHE))
+    first, *_, last = (Traffic.total(found.values()) for found in region.phases(CACHE))
     assert len(region.phases(CACHE)) == region.count
     assert first.all >= 4 * rows * columns * 0.99
-    assert last.all <= 4.001 * rows * CACHE.source.written, "the loop over rows writes a number a row"
+    assert last.all <= 4 * rows * CACHE.source.written, "the loop over rows writes a number a row"
 
 
 def test_what_the_next_pass_reads_again_may_still_be_there() -> None:
     """Three rows do not fit together, but when the second pass comes, the third row has not been touched yet."""
     found = nest(PASSES_OVER_THREE_ROWS, 64, 4096).phases(CACHE)
-    first, again = (found[n]["in0"].total.all for n in (0, 1))
+    first, again = (found[n]["in0"].all for n in (0, 1))
     assert first == 64 * 4096 * 4
     assert 0 < again < 0.7 * first
 
@@ -144,54 +140,8 @@ def test_no_core_waits_for_what_it_writes() -> None:
 
 @pytest.mark.parametrize(("columns", "contends"), [(1024, True), (1000, False)])
 def test_rows_a_way_apart_drive_each_other_out(columns: int, contends: bool) -> None:
-    """32 rows, 4 KiB apart, have 8 places in the nearest cache: a line is gone when its next float is needed.
-
-    That is all but the first time that it comes.
-    """
+    """32 rows, 4 KiB apart, have 8 places in the nearest cache: a line is gone when its next float is needed."""
     transposed = nest(i("+ik~ki|i:32,k:256|ikk'i'"), 256, columns)
     lines = 256 * columns * LINE
-    moved = sum(fetched.total.contending for phase in transposed.phases(CACHE) for fetched in phase.values())
-    assert moved == (pytest.approx(lines * 15 / 16) if contends else 0.0)
-
-
-@pytest.mark.parametrize("taken", [0.6, 0.75, 1.0, 1.5])
-def test_pages_are_lost_where_too_many_share_their_part_of_a_way(taken: float) -> None:
-    """As when pages are thrown into the parts of a way at random, and each part keeps as many as there are ways."""
-    level = SECOND.level
-    parts, ways = level.way_bytes // PAGE, int(level.bytes) // level.way_bytes
-    rng = np.random.default_rng(0)
-    lost = total = 0
-    for _ in range(400):
-        pages = np.bincount(rng.integers(parts, size=round(taken * parts * ways)), minlength=parts)
-        lost += int(pages[pages > ways].sum())
-        total += int(pages.sum())
-    assert SECOND.lost(taken) == pytest.approx(lost / total, abs=0.03)
-
-
-def test_the_nearest_cache_loses_lines() -> None:
-    assert not CACHE.loses_pages, "a way is a page"
-    assert SECOND.loses_pages
-
-
-def panels(depth: int) -> Region:
-    """A product of 96 rows of ``depth`` numbers with panels of as many rows of 64."""
-    product = i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
-    program = lower(wire((I | i("+kj~kj|j:64|jkj'")) >> product))
-    extents = {(0, 0): 96, (0, 1): depth, (1, 0): depth, (1, 1): 256}
-    (*_, region) = regions(evaluate(program.kernels[-1].body, extents), program.buffers, extents)
-    return region
-
-
-def test_a_panel_comes_again_as_far_as_it_was_lost() -> None:
-    rows = 96 // 6
-    depths = [int(share * SECOND.size) // 256 for share in (0.3, 0.75, 0.9, 4.0)]
-    fetched = [max((f for found in panels(d).phases(SECOND) for f in found.values()), key=_bytes) for d in depths]
-    kept, some, more, all_of_it = fetched
-    assert kept.again.all == 0
-    assert 0 < some.share < more.share < 1 == all_of_it.share
-    for one in (some, more, all_of_it):
-        assert one.again.bytes == pytest.approx(one.share * (rows - 1) * one.first.bytes)
-
-
-def _bytes(fetched: Fetched) -> float:
-    return fetched.total.bytes
+    moved = sum(traffic.contending for phase in transposed.phases(CACHE) for traffic in phase.values())
+    assert moved == (pytest.approx(lines) if contends else 0.0)

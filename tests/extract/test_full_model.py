@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ilang_eq.extract import full_model, overlap
-from ilang_eq.extract.full_model import Cost, _Burst, _Part, _Phase, program_cost
+from ilang_eq.extract.full_model import Cost, _Part, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -73,9 +73,9 @@ def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
 
 
 def test_a_tile_that_is_no_whole_vectors_takes_little_more_than_one_that_is() -> None:
-    """It computes the lanes that it masks, and reads fewer lines; a loop that does not accumulate has no mask."""
+    """It computes the lanes that it masks; a loop that does not accumulate has no mask."""
     whole, odd = (seconds(matmul(f"|i:6,j:{n}|ijki'j'"), (192, 192), (192, 12 * n)) for n in (16, 14))
-    assert 0.99 * whole < odd < 1.5 * whole
+    assert whole < odd < 1.5 * whole
 
 
 def test_rows_are_costed_where_c_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,23 +225,6 @@ def test_what_comes_out_of_panels_shows_less_the_shorter_it_takes() -> None:
     assert rows.shown(issue) == pytest.approx(overlap.SHOWN * 4.0)
     assert few.shown(issue) == pytest.approx(overlap.ASKED * 4.0 * 0.4)
     assert many.shown(issue) == pytest.approx(overlap.ASKED * 10.0)
-
-
-def test_a_burst_hides_less_than_the_same_amount_all_the_time() -> None:
-    issue, level = _Part("issue", 10.0, 10.0), _Part("L3", 1.0, 1.0)
-    steady = _Phase((issue, _Part("L3", 5.0, 5.0)))
-    burst = _Phase((issue, level), (_Burst("L3", 40.0, 0.1),))
-    assert dict(burst.amounts, issue=10.0) == {"issue": 10.0, "L3": 4.0}
-    assert burst.seconds == pytest.approx(0.9 * (10.0 + overlap.SHOWN) + 0.1 * (41.0 + 10.0 * overlap.SHOWN))
-    assert burst.seconds > steady.seconds
-
-
-@pytest.mark.parametrize("share", [0.69, 0.75, 0.88])
-def test_a_panel_near_the_size_of_the_second_level_takes_longer(share: float) -> None:
-    """Measured on Cascade Lake: 1.17, 1.25 and 1.49 times as long a step as with a panel of a third of it."""
-    panels = (I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
-    near, far = (seconds(panels, (504, depth), (depth, 768)) / depth for depth in (int(share * 4096), 1400))
-    assert 1.05 < near / far < 1.7
 
 
 def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
