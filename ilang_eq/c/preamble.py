@@ -16,6 +16,14 @@ HEADERS = """\
 #endif
 """
 
+_SHARED_LOADS = """\
+// GCC's tuning for AMD's processors has each multiply-add load by itself what several share.
+#if !defined(__clang__) && (defined(__tune_znver1__) || defined(__tune_znver2__) || defined(__tune_znver3__) || \\
+                            defined(__tune_znver4__) || defined(__tune_znver5__))
+#pragma GCC target("tune=skylake")
+#endif
+"""
+
 _NOINLINE = """\
 #define NOINLINE __attribute__((noinline))
 """
@@ -317,6 +325,7 @@ def preamble(used: Used, body: str) -> str:
     sums = [_across(op, n) for op, n in across]
     several = [_several(*function) for function in sorted(used.several)]
     parts = [
+        *([_SHARED_LOADS] if vectors else []),
         *_needed(body + "".join(masks)),
         *([_LANES] if vectors else []),
         *([_UNTIL_ALIGNED, _FENCE] if "until_aligned(" in body else []),

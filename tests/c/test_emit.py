@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,3 +280,15 @@ def test_narrower_vectors_and_no_openmp(flag: str, monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(CKernel(program, threads=2)(a, right), want, rtol=1e-4, atol=1e-4)
     e = np.exp(a.astype(np.float64))
     np.testing.assert_allclose(CKernel(programs.softmax(), threads=2)(a), e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("gcc") is None, reason="a matter of GCC on x86-64")
+@pytest.mark.parametrize(("rows", "width"), [(4, 16), (4, 24)])
+def test_rows_of_a_tile_share_what_they_load_on_zen(rows: int, width: int, tmp_path: Path) -> None:
+    """No multiply-add reads memory by itself: that would be one load of a vector for every row."""
+    (tmp_path / "kernel.c").write_text(emit(programs.matmul(rows, width)))
+    flags = ("-O3", "-march=znver3", "-ffp-contract=fast", "-fopenmp-simd", "-S")
+    subprocess.run(["gcc", *flags, "kernel.c", "-o", "kernel.s"], cwd=tmp_path, check=True)
+    sums = re.findall(r"vfmadd\d+ps.*ymm.*", (tmp_path / "kernel.s").read_text())
+    assert len(sums) >= rows * width // 8
+    assert [line for line in sums if re.match(r"vfmadd231ps\s.*\(", line)] == []

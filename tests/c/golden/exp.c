@@ -6,6 +6,12 @@
 #include <omp.h>
 #endif
 
+// GCC's tuning for AMD's processors has each multiply-add load by itself what several share.
+#if !defined(__clang__) && (defined(__tune_znver1__) || defined(__tune_znver2__) || defined(__tune_znver3__) || \
+                            defined(__tune_znver4__) || defined(__tune_znver5__))
+#pragma GCC target("tune=skylake")
+#endif
+
 #define NOINLINE __attribute__((noinline))
 
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
