@@ -12,7 +12,7 @@ import numpy as np
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
-from ilang_eq.extract.micro_kernel import SCRATCH
+from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
 
@@ -145,7 +145,8 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     demand = _moving(sized, 2 * np.where(held, moves, sized.outside[:, -1]), axes, last)
     registers = np.where(folds, within, np.ceil(within / machine.lanes))
     chains = registers * np.where(folds, np.maximum(1.0, np.minimum(sized.inner, _STRIP) / machine.lanes), 1.0)
-    spilled = np.maximum(0.0, registers - (machine.vector_registers - SCRATCH))
+    beside = np.where(folds, SCRATCH, np.maximum(SCRATCH, np.ceil(sized.inner / machine.lanes) + BROADCASTS))
+    spilled = np.maximum(0.0, registers - (machine.vector_registers - beside))
     spills = spilled * sized.runs
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)

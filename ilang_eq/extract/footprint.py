@@ -24,6 +24,13 @@ FITS = 0.5
 OVERFLOWS = 1.4
 """Share of a level from which nothing of a working set stays until it comes round again: following a random cycle of
 lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second level of 2 MiB (papers_notes/ecm.md)."""
+CONTENDS = 0.8
+"""The same for lines that compete for few places, as those of rows a multiple of a way apart do: but for these, only
+what passes through meanwhile pushes them out. 6 rows in 8 places take as long as if they lay elsewhere in tiles of 6 × 16
+on Zen 3, and 4 % more in tiles of 6 × 64 on Cascade Lake, where four times as much passes through."""
+DRIVES_OUT = 2.7
+"""Share of a level from which nothing of such lines stays. 8, 9, 10 and 12 rows take 1.19, 1.29, 1.55 and 2.24 times as
+long as rows that lie elsewhere, on Zen 3."""
 WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 START = 128
@@ -46,6 +53,21 @@ ELEMENT_BYTES = 4
 
 Extents = Mapping[tuple[int, int], int]
 """Dimension d of input n, under the key (n, d)."""
+
+
+class Room(NamedTuple):
+    """The shares of a level up to which a working set stays in it, and from which nothing does."""
+
+    stays: float
+    goes: float
+
+    def lost(self, taken: float) -> float:
+        """The share that does not stay of what takes the share ``taken`` of the level."""
+        return min(1.0, max(0.0, (taken - self.stays) / (self.goes - self.stays)))
+
+
+CROWDED = Room(FITS, OVERFLOWS)
+CONTENDED = Room(CONTENDS, DRIVES_OUT)
 
 
 class Traffic(NamedTuple):
@@ -133,6 +155,11 @@ class Span(NamedTuple):
         if self.stride < PAGE:
             return ceil(self.runs * self.stride / PAGE) if self.runs > 1 else ceil(self.run / PAGE)
         return self.runs * ceil(self.run / PAGE)
+
+    @property
+    def visits(self) -> float:
+        """The iterations that come back to a line of it, one after another."""
+        return max(1.0, LINE / self.run)
 
     @property
     def has_gaps(self) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import Machine
-from ilang_eq.extract.micro_kernel import SCRATCH
+from ilang_eq.extract.micro_kernel import beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
@@ -106,8 +106,8 @@ class _Tally:
         """The highest ceiling, and the folds, through which nothing else runs."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        ceilings = (slots, self.busy, self.bytes / self.machine.levels[0].bandwidth)
-        return self.folds + max(sum(c**SOFT for c in ceilings) ** (1 / SOFT), self.chain)
+        ceilings = (slots, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
+        return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -349,9 +349,9 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     if folds:
         tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
-    beside = max(SCRATCH, tally.vectors_beside(target))
+    taken = beside(tally.vectors_beside(target))
     held = registers + stack.beside
-    spilled = max(0.0, held - (machine.vector_registers - beside)) * registers / held
+    spilled = max(0.0, held - (machine.vector_registers - taken)) * registers / held
     tally.slots += SPILL_SLOTS * spilled * stack.entered
     chains = registers
     if folds:

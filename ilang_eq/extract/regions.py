@@ -13,11 +13,12 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import (
+    CONTENDED,
+    CROWDED,
     ELEMENT_BYTES,
     FITS,
     LINE,
     NONE,
-    OVERFLOWS,
     SHORT,
     STREAMS,
     ByBuffer,
@@ -42,9 +43,12 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     if sum([own for _, own in amounts]) <= FITS * size:
         return {}
     total = sum([amount for amount, _ in amounts])
-    full = [(own + (total - amount)) / size for amount, own in amounts]
-    pairs = zip(spans, full, strict=True)
-    return {buffer: min(1.0, (taken - FITS) / (OVERFLOWS - FITS)) for buffer, taken in pairs if taken > FITS}
+    crowded = CROWDED.lost(total / size)
+    shares = [
+        max(crowded, CONTENDED.lost((own + (total - amount) * span.visits) / size)) if own > amount else crowded
+        for span, (amount, own) in zip(spans.values(), amounts, strict=True)
+    ]
+    return {buffer: share for buffer, share in zip(spans, shares, strict=True) if share}
 
 
 _Between = tuple[int, int]

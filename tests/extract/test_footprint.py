@@ -145,3 +145,12 @@ def test_rows_a_way_apart_drive_each_other_out(columns: int, contends: bool) -> 
     lines = 256 * columns * LINE
     moved = sum(traffic.contending for phase in transposed.phases(CACHE) for traffic in phase.values())
     assert moved == (pytest.approx(lines) if contends else 0.0)
+
+
+@pytest.mark.parametrize(("rows", "lost"), [(6, 0.0), (7, 0.05), (8, 0.11), (12, 0.38)])
+def test_a_few_rows_a_way_apart_stay(rows: int, lost: float) -> None:
+    """Of 8 places, 6 lines that compete for them find theirs; of 12, most still do."""
+    region = nest(i(f"ik*k~ik|i:{rows}|iki'") >> i(f"+ik~i|i:{rows}|iki'0"), rows, 1024)
+    once, moved = 4 * rows * 1024, region.fetched(CACHE)
+    anew = (moved.all - once) / (rows * LINE * 1024)
+    assert anew == pytest.approx(lost, abs=0.03)
