@@ -26,8 +26,8 @@ OVERFLOWS = 1.4
 lines takes as long in 3 MiB as in 6 on a core of Emerald Rapids with a second level of 2 MiB (papers_notes/ecm.md)."""
 CONTENDS = 0.8
 """The same for lines that compete for few places, as those of rows a multiple of a way apart do: but for these, only
-what passes through meanwhile pushes them out. 6 rows in 8 places take as long as if they lay elsewhere in tiles of 6 × 16
-on Zen 3, and 4 % more in tiles of 6 × 64 on Cascade Lake, where four times as much passes through."""
+what passes through meanwhile pushes them out. 6 rows in 8 places take as long as if they lay elsewhere in tiles of
+6 × 16 on Zen 3, and 4 % more in tiles of 6 × 64 on Cascade Lake, where four times as much passes through."""
 DRIVES_OUT = 2.7
 """Share of a level from which nothing of such lines stays. 8, 9, 10 and 12 rows take 1.19, 1.29, 1.55 and 2.24 times as
 long as rows that lie elsewhere, on Zen 3."""
