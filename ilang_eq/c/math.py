@@ -21,9 +21,9 @@ class Function:
     Args:
         source: its text.
         calls: the names of the functions it calls.
-        several: where it has one, the inside of a function that replaces ``count`` <= 8 vectors x[v] of 16 lanes by
-            their results, with AVX-512: one step for all vectors, then the next. A step takes four cycles, and a core
-            looks too few instructions ahead to find others meanwhile, unless they stand beside it.
+        several: where it has one, the inside of a function that replaces ``count`` <= 8 vectors x[v] of {n} lanes by
+            their results: one step for all vectors, then the next. A step takes four cycles, and a core looks too few
+            instructions ahead to find others meanwhile, unless they stand beside it.
     """
 
     source: str
@@ -94,9 +94,10 @@ static inline float exp_of(float x)
 }""",
         ("scaled_exp",),
         """\
+    vec{n} n[8], p[8];
+    EACH x[v] = bounded{n}(x[v], -104.0f, 89.0f);
+#if LANES{n} == 16
     // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
-    vec16 n[8], p[8];
-    EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
     EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
     EACH n[v] = n[v] - 12582912.0f;
     EACH x[v] = x[v] - n[v] * 0.693359375f;
@@ -108,6 +109,22 @@ static inline float exp_of(float x)
     EACH p[v] = p[v] * x[v] + 1.0f;
     EACH p[v] = p[v] * x[v] + 1.0f;
     EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
+#else
+    // as single floats
+    EACH n[v] = x[v] * 0.72134752f + 12583039.0f;
+    EACH p[v] = n[v] - 12583039.0f;
+    EACH x[v] = x[v] - p[v] * 1.38671875f;
+    EACH x[v] = x[v] - p[v] * -4.2438880e-4f;
+    EACH p[v] = 1.9629912276e-4f * x[v] + 1.4104773290e-3f;
+    EACH p[v] = p[v] * x[v] + 8.3359340206e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1661228985e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666617990e-1f;
+    EACH p[v] = p[v] * x[v] + 5.0000035763e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH n[v] = power_of_two{n}(n[v]);
+    EACH x[v] = p[v] * n[v] * n[v];
+#endif
 """,
     ),
     "exp2_of": Function(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang_eq.c.abreast import abreast
 from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.vectors import Used
 
@@ -33,28 +34,6 @@ _UNROLL = """\
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
-#endif
-"""
-
-_EACH = """\
-#define EACH UNROLL for (int v = 0; v < count; v++)
-"""
-
-_BOUNDED = """\
-#if defined(__AVX512F__)
-// No less than low and no more than high; NaN stays. GCC makes two instructions each of comparisons with constants.
-static inline vec16 bounded16(vec16 x, float low, float high)
-{
-#if defined(__clang__)
-#pragma omp simd
-    for (int l = 0; l < LANES16; l++)
-        x[l] = x[l] < low ? low : x[l] > high ? high : x[l];
-    return x;
-#else
-    x = __builtin_ia32_maxps512_mask(low - (vec16){0}, x, x, (uint16_t)-1, 4);
-    return __builtin_ia32_minps512_mask(high - (vec16){0}, x, x, (uint16_t)-1, 4);
-#endif
-}
 #endif
 """
 
@@ -323,7 +302,6 @@ def preamble(used: Used, body: str) -> str:
     masks = [_HELPERS[name].format(n=n) for name, n in sorted(used.helpers) if name in _HELPERS]
     lifted = [_lifted(*function) for function in sorted(used.lifted)]
     sums = [_across(op, n) for op, n in across]
-    several = [_several(*function) for function in sorted(used.several)]
     parts = [
         *([_SHARED_LOADS] if vectors else []),
         *_needed(body + "".join(masks)),
@@ -334,9 +312,7 @@ def preamble(used: Used, body: str) -> str:
         *(text for name, text in _REDUCTIONS.items() if (name, 0) in used.helpers),
         *masks,
         *lifted,
-        *([_EACH] if several else []),
-        *([_BOUNDED] if ("exp_of", 16) in used.several else []),
-        *several,
+        *abreast(used.several),
         *sums,
     ]
     return "\n".join(parts)
@@ -372,15 +348,6 @@ def _across(op: str, lanes: int) -> str:
         for half in (2, 4, 8, 16)
     ]
     return _ACROSS.format(op=op, n=lanes, steps="\n".join(steps))
-
-
-def _several(function: str, lanes: int) -> str:
-    """``function`` applied to each of several vectors: side by side with AVX-512, one after the other without."""
-    body = [f"    EACH x[v] = {function}{lanes}(x[v]);"]
-    steps = FUNCTIONS[function].several
-    if lanes == 16 and steps is not None:
-        body = ["#if defined(__AVX512F__)", *steps.splitlines(), "#else", *body, "#endif"]
-    return "\n".join([f"static inline void {function}{lanes}_each(vec{lanes} *x, int count)", "{", *body, "}"]) + "\n"
 
 
 def _lifted(function: str, arity: int, lanes: int) -> str:

@@ -1,12 +1,15 @@
 """Vector nests in stages: functions that take many steps are applied to several vectors side by side.
 
 before →  for i' by vectors: { x = 0 - a[i']; e = exp(x); out[i'] += e * b; }
-after  →  for i' by vectors: { e_each[i'] = 0 - a[i']; }
-          exp_each(e_each)
-          for i' by vectors: { out[i'] += e_each[i'] * b; }
+after  →  for groups of vectors of i': {
+              for each: e_each[each] = 0 - a[i'];
+              exp_each(e_each)
+              for each: out[i'] += e_each[each] * b;
+          }
 
 ``Function.several`` in ``math.py`` says why. A stage ends at each such call; scalars that a later stage reads are kept
-in an array, which compilers hold in registers once the loops are unrolled.
+in an array, which compilers hold in registers once the loops are unrolled. A group is as many vectors as the registers
+have room for: ``ABREAST``.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]
     if nest.partial or len(stages) == 1 or not inside or not iterations_apart(nest, inside):
         return None
     lines = _StagePrinter(nest, inside, layout, used).lines(stages)
-    return unrolled(around, 1, lines) if around else ["{", *indented(lines), "}"]
+    return unrolled(around, 1, lines) if around else lines
 
 
 def worth_stages(body: Sequence[Statement]) -> bool:
@@ -121,25 +124,31 @@ class _StagePrinter:
     used: Used
 
     @property
+    def _count(self) -> str:
+        """How many vectors there are."""
+        return " * ".join((self._vectors, *(str(loop.limit) for loop in self.inside[:-1])))
+
+    @property
     def _vectors(self) -> str:
         """The vectors of the last loop."""
         return f"{self.inside[-1].limit} / LANES{self.nest.lanes}"
 
     @property
-    def _count(self) -> str:
-        """How many vectors there are."""
-        return " * ".join((*(str(loop.limit) for loop in self.inside[:-1]), self._vectors))
+    def _places(self) -> list[str]:
+        """The variables of the loops, for the vector ``group + each``."""
+        steps: list[tuple[For, str, str]] = [(self.inside[-1], f"({self._vectors})", f" * LANES{self.nest.lanes}")]
+        steps = [*((loop, str(loop.limit), "") for loop in self.inside[:-1]), *steps]
+        lines, position = list[str](), "(group + each)"
+        for n, (loop, count, scale) in enumerate(reversed(steps)):
+            left = position if n + 1 == len(steps) else f"{position} % {count}"
+            lines.insert(0, f"const int64_t {loop.variable} = {left}{scale};")
+            position = f"{position} / {count}"
+        return lines
 
-    @property
-    def _position(self) -> str:
-        """Which of them an iteration makes."""
-        *outer, last = self.inside
-        terms = [f"{last.variable} / LANES{self.nest.lanes}"]
-        step = f"({self._vectors})"
-        for loop in reversed(outer):
-            terms.append(f"{loop.variable} * {step}")
-            step = f"{loop.limit} * {step}"
-        return " + ".join(reversed(terms))
+    def _each(self, body: Sequence[str]) -> list[str]:
+        """``body`` for each vector of a group."""
+        head = ["UNROLL", "for (int each = 0; each < count; each++) {"]
+        return [*head, *indented([*self._places, *body]), "}"]
 
     def lines(self, stages: Sequence[_Stage]) -> list[str]:
         """Declarations of what stages hand on, then each stage."""
@@ -153,20 +162,22 @@ class _StagePrinter:
         known: list[str] = []
         for stage, names, body, mentioned in zip(stages, made, bodies, words, strict=True):
             handed = [name for name in names if name in kept]
-            read = [f"const {kinds[x]} {x} = {x}_each[{self._position}];" for x in known if x in mentioned]
-            write = [f"{x}_each[{self._position}] = {x};" for x in handed if x != stage.result]
-            lines += [f"{kinds[x]} {x}_each[{self._count}];" for x in handed]
-            lines += unrolled(self.inside, self.nest.lanes, [*read, *body, *write])
+            read = [f"const {kinds[x]} {x} = {x}_each[each];" for x in known if x in mentioned]
+            write = [f"{x}_each[each] = {x};" for x in handed if x != stage.result]
+            lines += [f"{kinds[x]} {x}_each[count];" for x in handed]
+            lines += self._each([*read, *body, *write])
             lines += self._call(stage)
             known += handed
-        return lines
+        loop = f"for (int group = 0; group < {self._count}; group += ABREAST({self._count})) {{"
+        count = f"enum {{ count = ABREAST({self._count}) }};"
+        return ["UNROLL", loop, *indented([count, *lines]), "}"]
 
     def _body(self, stage: _Stage, printer: VectorPrinter) -> list[str]:
         """The statements of a stage, and what its call is given."""
         lines = [line for statement in stage.body for line in statement_lines(statement, printer)]
         if stage.call is None:
             return lines
-        lines.append(f"{stage.result}_each[{self._position}] = {printer.vector(stage.call.arguments[0])};")
+        lines.append(f"{stage.result}_each[each] = {printer.vector(stage.call.arguments[0])};")
         printer.vectors.add(stage.result)
         return lines
 
@@ -174,10 +185,8 @@ class _StagePrinter:
         if stage.call is None:
             return []
         function, lanes = stage.call.function, self.nest.lanes
-        self.used.functions.add(function)
         self.used.several.add((function, lanes))
-        self.used.lifted.add((function, 1, lanes))
-        return [f"{function}{lanes}_each({stage.result}_each, {self._count});"]
+        return [f"{function}{lanes}_each({stage.result}_each, count);"]
 
 
 def _scalars(stage: _Stage) -> list[str]:

@@ -128,15 +128,12 @@ _ONE_BY_ONE = """\
         for (int l = 0; l < STRIP; l++)
             y[l] = {call};"""
 _SIDE_BY_SIDE = """\
-        for (int l = 0; l < STRIP; l += 64) {{
-            vec16 part[64 / LANES16];
-            UNROLL
-            for (int v = 0; v < 64; v += LANES16)
-                part[v / LANES16] = V16(x[l + v]);
-            {function}16_each(part, 64 / LANES16);
-            UNROLL
-            for (int v = 0; v < 64; v += LANES16)
-                V16(y[l + v]) = part[v / LANES16];
+        enum {{ count = ABREAST(64 / LANES16) }};
+        for (int l = 0; l < STRIP; l += count * LANES16) {{
+            vec16 part[count];
+            EACH part[v] = V16(x[l + v * LANES16]);
+            {function}16_each(part, count);
+            EACH V16(y[l + v * LANES16]) = part[v];
         }}"""
 """How kernels apply functions that are faster on several vectors."""
 _CALLS = {"exp": "exp_of({x})", "ln": "ln_of({x})", "pow": "pow_of({x}, 1.7f)"}
@@ -284,8 +281,8 @@ def probe_source() -> str:
     """All probes, as one C file."""
     names = {"exp_of", "ln_of", "pow_of", "larger"}
     several = {name for name in names if FUNCTIONS[name].several is not None}
-    used = Used(names, {(name, 1, 16) for name in several}, {(name, 16) for name in several}, set(), {16})
-    functions = preamble(used, _SIDE_BY_SIDE)
+    used = Used(names, several={(name, 16) for name in several}, widths={16})
+    functions = preamble(used, "UNROLL")
     constants = f"#define UNITS {UNITS}\n#define STRIP {STRIP}\n#define ADDS {ADDS}\n"
     return "\n".join([constants, _HEAD, functions, "", _ABOVE, *_rates(), _CORE, _reading(), _COPY, _MEMORY])
 

@@ -78,15 +78,12 @@ _ONE = """\
             got[i] = {value};"""
 
 _SEVERAL = """\
-        for (int i = 0; i < BLOCK; i += 64) {{
-            vec16 part[64 / LANES16];
-            UNROLL
-            for (int l = 0; l < 64; l += LANES16)
-                part[l / LANES16] = V16(x[i + l]);
-            {function}16_each(part, 64 / LANES16);
-            UNROLL
-            for (int l = 0; l < 64; l += LANES16)
-                V16(got[i + l]) = part[l / LANES16];
+        enum {{ count = ABREAST(64 / LANES16) }};
+        for (int i = 0; i < BLOCK; i += count * LANES16) {{
+            vec16 part[count];
+            EACH part[v] = V16(x[i + v * LANES16]);
+            {function}16_each(part, count);
+            EACH V16(got[i + v * LANES16]) = part[v];
         }}"""
 
 
@@ -116,6 +113,6 @@ def worst_ulp(value: Apply, reference: str, *, stride: int, first: int = 0, seco
 
 def worst_ulp_of_several(function: str, reference: str, *, stride: int) -> float:
     """The same of a function that is applied to several vectors side by side."""
-    used = Used({function}, {(function, 1, 16)}, {(function, 16)}, set(), {16})
+    used = Used(several={(function, 16)}, widths={16})
     functions = preamble(used, "UNROLL least(")
     return float(_checker(functions, _SEVERAL.format(function=function), reference, "0.0f")(0, stride))

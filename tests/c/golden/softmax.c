@@ -140,15 +140,6 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
-static inline vec16 exp_of16(vec16 x)
-{
-    vec16 r;
-#pragma omp simd
-    for (int l = 0; l < LANES16; l++)
-        r[l] = exp_of(x[l]);
-    return r;
-}
-
 static inline vec16 larger16(vec16 x, vec16 y)
 {
     vec16 r;
@@ -159,29 +150,47 @@ static inline vec16 larger16(vec16 x, vec16 y)
 }
 
 #define EACH UNROLL for (int v = 0; v < count; v++)
+// How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : (n) % 4 == 0 ? 4 : 2)
+#else
+#define ABREAST(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#endif
 
-#if defined(__AVX512F__)
 // No less than low and no more than high; NaN stays. GCC makes two instructions each of comparisons with constants.
 static inline vec16 bounded16(vec16 x, float low, float high)
 {
-#if defined(__clang__)
+#if defined(__clang__) || !defined(__SSE__)
 #pragma omp simd
     for (int l = 0; l < LANES16; l++)
         x[l] = x[l] < low ? low : x[l] > high ? high : x[l];
     return x;
 #else
-    x = __builtin_ia32_maxps512_mask(low - (vec16){0}, x, x, (uint16_t)-1, 4);
-    return __builtin_ia32_minps512_mask(high - (vec16){0}, x, x, (uint16_t)-1, 4);
+    const vec16 lowest = low - (vec16){0}, highest = high - (vec16){0};
+#if LANES16 == 16
+    x = __builtin_ia32_maxps512_mask(lowest, x, x, (uint16_t)-1, 4);
+    return __builtin_ia32_minps512_mask(highest, x, x, (uint16_t)-1, 4);
+#elif LANES16 == 8
+    return __builtin_ia32_minps256(highest, __builtin_ia32_maxps256(lowest, x));
+#else
+    return __builtin_ia32_minps(highest, __builtin_ia32_maxps(lowest, x));
+#endif
 #endif
 }
-#endif
+
+// The float whose exponent is in the low bits of shift.
+static inline vec16 power_of_two16(vec16 shift)
+{
+    typedef uint32_t words __attribute__((vector_size(4 * LANES16)));
+    return (vec16)((words)shift << 23);
+}
 
 static inline void exp_of16_each(vec16 *x, int count)
 {
-#if defined(__AVX512F__)
-    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
     vec16 n[8], p[8];
     EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
+#if LANES16 == 16
+    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
     EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
     EACH n[v] = n[v] - 12582912.0f;
     EACH x[v] = x[v] - n[v] * 0.693359375f;
@@ -194,7 +203,20 @@ static inline void exp_of16_each(vec16 *x, int count)
     EACH p[v] = p[v] * x[v] + 1.0f;
     EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
 #else
-    EACH x[v] = exp_of16(x[v]);
+    // as single floats
+    EACH n[v] = x[v] * 0.72134752f + 12583039.0f;
+    EACH p[v] = n[v] - 12583039.0f;
+    EACH x[v] = x[v] - p[v] * 1.38671875f;
+    EACH x[v] = x[v] - p[v] * -4.2438880e-4f;
+    EACH p[v] = 1.9629912276e-4f * x[v] + 1.4104773290e-3f;
+    EACH p[v] = p[v] * x[v] + 8.3359340206e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1661228985e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666617990e-1f;
+    EACH p[v] = p[v] * x[v] + 5.0000035763e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH n[v] = power_of_two16(n[v]);
+    EACH x[v] = p[v] * n[v] * n[v];
 #endif
 }
 
@@ -438,16 +460,20 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             if (out0_asked) {
                 make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4, 48);
             }
-            {
-                vec16 out0_value_each[64 / LANES16];
+            UNROLL
+            for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
+                enum { count = ABREAST(64 / LANES16) };
+                vec16 out0_value_each[count];
                 UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    out0_value_each[j_lane / LANES16] = V16(in0[i * in0_1 + j + j_lane]) - max0;
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    out0_value_each[each] = V16(in0[i * in0_1 + j + j_lane]) - max0;
                 }
-                exp_of16_each(out0_value_each, 64 / LANES16);
+                exp_of16_each(out0_value_each, count);
                 UNROLL
-                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    const vec16 out0_value = out0_value_each[j_lane / LANES16];
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    const vec16 out0_value = out0_value_each[each];
                     V16(out0[i * in0_1 + j + j_lane]) = out0_value;
                 }
             }

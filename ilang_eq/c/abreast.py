@@ -1,0 +1,71 @@
+"""C text of functions that are applied to several vectors side by side, step by step.
+
+``Function.several`` in ``math.py`` has what they do and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ilang_eq.c.math import FUNCTIONS
+
+_EACH = """\
+#define EACH UNROLL for (int v = 0; v < count; v++)
+// How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : (n) % 4 == 0 ? 4 : 2)
+#else
+#define ABREAST(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#endif
+"""
+
+_STEPS = {
+    "bounded": """\
+// No less than low and no more than high; NaN stays. GCC makes two instructions each of comparisons with constants.
+static inline vec{n} bounded{n}(vec{n} x, float low, float high)
+{{
+#if defined(__clang__) || !defined(__SSE__)
+#pragma omp simd
+    for (int l = 0; l < LANES{n}; l++)
+        x[l] = x[l] < low ? low : x[l] > high ? high : x[l];
+    return x;
+#else
+    const vec{n} lowest = low - (vec{n}){{0}}, highest = high - (vec{n}){{0}};
+#if LANES{n} == 16
+    x = __builtin_ia32_maxps512_mask(lowest, x, x, (uint16_t)-1, 4);
+    return __builtin_ia32_minps512_mask(highest, x, x, (uint16_t)-1, 4);
+#elif LANES{n} == 8
+    return __builtin_ia32_minps256(highest, __builtin_ia32_maxps256(lowest, x));
+#else
+    return __builtin_ia32_minps(highest, __builtin_ia32_maxps(lowest, x));
+#endif
+#endif
+}}
+""",
+    "power_of_two": """\
+// The float whose exponent is in the low bits of shift.
+static inline vec{n} power_of_two{n}(vec{n} shift)
+{{
+    typedef uint32_t words __attribute__((vector_size(4 * LANES{n})));
+    return (vec{n})((words)shift << 23);
+}}
+""",
+}
+"""Steps of ``Function.several`` that C has no operator for."""
+
+_FUNCTION = """\
+static inline void {name}{n}_each(vec{n} *x, int count)
+{{
+{body}}}
+"""
+
+
+def abreast(several: Collection[tuple[str, int]]) -> list[str]:
+    """For each (function, lanes) ``function{lanes}_each``, which replaces ``count`` vectors, after what it needs."""
+    inside = [(name, lanes, FUNCTIONS[name].several or "") for name, lanes in sorted(several)]
+    needed = sorted({(step, lanes) for _, lanes, body in inside for step in _STEPS if step in body})
+    return [
+        *([_EACH] if several else []),
+        *(_STEPS[step].format(n=lanes) for step, lanes in needed),
+        *(_FUNCTION.format(name=name, n=lanes, body=body.format(n=lanes)) for name, lanes, body in inside),
+    ]
