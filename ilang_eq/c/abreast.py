@@ -53,19 +53,36 @@ static inline vec{n} power_of_two{n}(vec{n} shift)
 }
 """Steps of ``Function.several`` that C has no operator for."""
 
-_FUNCTION = """\
+_ALIKE = """\
+// To the results of single floats.
+static inline void {name}{n}_alike(vec{n} *x, int count)
+{{
+{several}}}
+"""
+
+_ANY = """\
 static inline void {name}{n}_each(vec{n} *x, int count)
 {{
-{body}}}
+#if LANES{n} == 16
+{avx512}#else
+    {name}{n}_alike(x, count);
+#endif
+}}
 """
 
 
 def abreast(several: Collection[tuple[str, int]]) -> list[str]:
-    """For each (function, lanes) ``function{lanes}_each``, which replaces ``count`` vectors, after what it needs."""
-    inside = [(name, lanes, FUNCTIONS[name].several or "") for name, lanes in sorted(several)]
-    needed = sorted({(step, lanes) for _, lanes, body in inside for step in _STEPS if step in body})
-    return [
-        *([_EACH] if several else []),
-        *(_STEPS[step].format(n=lanes) for step, lanes in needed),
-        *(_FUNCTION.format(name=name, n=lanes, body=body.format(n=lanes)) for name, lanes, body in inside),
-    ]
+    """For each (function, lanes) ``function{lanes}_each`` and ``function{lanes}_alike``, after what they need.
+
+    They replace ``count`` vectors by their results; ``_alike`` by those of single floats, to the bit.
+    """
+    parts: list[str] = []
+    for name, n in sorted(several):
+        alike, avx512 = FUNCTIONS[name].several, FUNCTIONS[name].avx512
+        assert alike is not None, f"{name} is applied to one vector after the other"
+        assert avx512 is not None, f"{name} has no steps for AVX-512"
+        parts.append(_ALIKE.format(name=name, n=n, several=alike.format(n=n)))
+        parts.append(_ANY.format(name=name, n=n, avx512=avx512.format(n=n)))
+    needed = sorted({n for _, n in several})
+    steps = [text.format(n=n) for n in needed for text in _STEPS.values()]
+    return [*([_EACH] if several else []), *steps, *parts]

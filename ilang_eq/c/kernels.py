@@ -154,7 +154,7 @@ class _TaskFunction:
         loops = self.node.loops
         match self.node.body:
             case (Simd() as simd,) if simd.source is loops[0]:
-                return [*lines, *statements.simd(simd, "first", "last")]
+                return [*lines, *statements.simd(simd, "first", "last", alone=True)]
             case (Loop(source, body),) if source is loops[0]:
                 return [*lines, *_for_tasks(source, statements.rows(source, body))]
             case body if len(loops) == 1:

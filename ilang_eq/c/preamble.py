@@ -119,8 +119,8 @@ static inline int thread_number(void)
 """
 
 _UNTIL_ALIGNED = """\
-// How many floats there are to the next aligned vector.
-static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % LANES); }
+// How many floats there are to the next line.
+static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % 16); }
 """
 
 _FENCE = """\

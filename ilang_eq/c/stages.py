@@ -40,13 +40,17 @@ class _Stage:
     result: str = ""
 
 
-def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str] | None:
-    """The unrolled loops of ``nest``, in stages; None where nothing is gained, or an iteration may touch another's."""
+def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> list[str] | None:
+    """The unrolled loops of ``nest``, in stages; None where nothing is gained, or an iteration may touch another's.
+
+    Results are ``alike`` if they are those of single floats, to the bit: where it depends on the threads which of the
+    two computes an element.
+    """
     stages = _stages(nest)
     around, inside = _side_by_side(nest)
     if nest.partial or len(stages) == 1 or not inside or not iterations_apart(nest, inside):
         return None
-    lines = _StagePrinter(nest, inside, layout, used).lines(stages)
+    lines = _StagePrinter(nest, inside, layout, used, alike).lines(stages)
     return unrolled(around, 1, lines) if around else lines
 
 
@@ -122,6 +126,7 @@ class _StagePrinter:
     inside: tuple[For, ...]
     layout: Layout
     used: Used
+    alike: bool
 
     @property
     def _count(self) -> str:
@@ -186,7 +191,7 @@ class _StagePrinter:
             return []
         function, lanes = stage.call.function, self.nest.lanes
         self.used.several.add((function, lanes))
-        return [f"{function}{lanes}_each({stage.result}_each, count);"]
+        return [f"{function}{lanes}_{'alike' if self.alike else 'each'}({stage.result}_each, count);"]
 
 
 def _scalars(stage: _Stage) -> list[str]:

@@ -14,7 +14,7 @@ from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Seldom, Simd
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
-from ilang_eq.c.streaming import streamed_lines, streamed_place
+from ilang_eq.c.streaming import burst_lines, single_place, streamed_place
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
@@ -136,8 +136,8 @@ class Statements:
             return main
         return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
 
-    def simd(self, node: Simd, first: str, last: str) -> list[str]:
-        """An innermost loop from ``first`` to ``last``, for the compiler to vectorise."""
+    def simd(self, node: Simd, first: str, last: str, alone: bool = False) -> list[str]:
+        """An innermost loop from ``first`` to ``last``, for the compiler to vectorise; perhaps ``alone``, in no other."""
         loop = node.source
         names = {r.target: self._accumulator(r.target) for r in node.reductions}
         clauses = "".join(f" reduction({_CLAUSE[r.op]} : {names[r.target]})" for r in node.reductions)
@@ -147,9 +147,12 @@ class Statements:
                 self.used.helpers.add((f"reduction_{EXTREMA[reduction.op]}", 0))
         outside = {target: name for target, name in names.items() if name != target.buffer}
         body = Statements(self.layout, self.used, names).lines([s for s in loop.body if not isinstance(s, For)])
-        target = streamed_place(loop, self.streamed)
+        target = single_place(loop) if alone else streamed_place(loop, self.streamed)
         if target is not None and not names:
-            return streamed_lines(loop, target, (first, last), body, self.layout, self.used)
+            streamed, span = target.buffer in self.streamed, (first, last)
+            bursts = burst_lines(loop, target, span, body, self.layout, self.used, streamed=streamed, alone=alone)
+            if bursts:
+                return bursts
         lines = self._vectorised(node, (first, last), clauses, body)
         without = None if names else inverted(loop)
         if without is not None:

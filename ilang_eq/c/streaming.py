@@ -1,7 +1,7 @@
 """Stores past the caches, for outputs larger than they are: a store into a cache would first read what it overwrites.
 
 Whether an output is that large is known when the kernel is called. The loop that writes it then goes in three steps: up
-to the first aligned vector, by aligned vectors, and the rest, which is the whole loop where nothing is streamed.
+to the first line, by bursts of whole lines, and the rest, which is the whole loop where nothing is streamed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import replace
 from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
-from ilang_eq.c.vectors import Used, indented, vector_lines
+from ilang_eq.c.stages import staged_nest_lines
+from ilang_eq.c.vectors import Used, indented, nest_lines
 from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.ir import Assign, For, Kernel, Load, Program
-from ilang_eq.lower.walk import declared_in, loads, places, stride, updates, walk
+from ilang_eq.lower.walk import declared_in, loads, places, replace_in_body, stride, updates, walk
 from ilang_eq.lower.widths import WIDTHS
 from ilang_eq.lower.within import moved
 
@@ -24,6 +25,8 @@ STREAMED_FLOATS = 8 * 1024 * 1024
 """The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache."""
 FEWEST = 256
 """The shortest loop that streams."""
+BURST = 64
+"""Floats that are computed before any is written: whole lines, and vectors enough for functions of many steps."""
 
 
 def streamed_outputs(program: Program, kernel: Kernel) -> frozenset[str]:
@@ -41,49 +44,74 @@ def streamed_outputs(program: Program, kernel: Kernel) -> frozenset[str]:
 
 def streamed_place(loop: For, outputs: frozenset[str]) -> Load | None:
     """The one of ``outputs`` that is an innermost loop's only result, written float by float; None if there is none."""
+    target = single_place(loop)
+    return target if target is not None and target.buffer in outputs else None
+
+
+def single_place(loop: For) -> Load | None:
+    """The only result of an innermost loop, if it is written float by float."""
     private = set(declared_in(loop.body))
     targets = [update.target for update in updates(loop.body) if update.target.buffer not in private]
     near = all(stride(place, loop.variable) in ("none", "unit") for place in places(loop.body))
-    if len(targets) != 1 or targets[0].buffer not in outputs or not near or lanes_of(loop, WIDTHS[0]) != WIDTHS[0]:
+    if len(targets) != 1 or not near or lanes_of(loop, WIDTHS[0]) != WIDTHS[0]:
         return None
     assigned = all(isinstance(update, Assign) for update in updates(loop.body))
     return targets[0] if assigned and stride(targets[0], loop.variable) == "unit" else None
 
 
-def streamed_lines(
-    loop: For, target: Load, span: tuple[str, str], body: Sequence[str], layout: Layout, used: Used
+def burst_lines(
+    loop: For,
+    target: Load,
+    span: tuple[str, str],
+    body: Sequence[str],
+    layout: Layout,
+    used: Used,
+    *,
+    streamed: bool,
+    alone: bool,
 ) -> list[str]:
-    """``loop`` over ``span``, by streamed vectors where ``target``'s buffer is large; ``body`` is its scalar text."""
-    (begin, end), lanes, v = span, WIDTHS[0], loop.variable
-    first = f"{v}_first"
+    """``loop`` over ``span``; ``body`` is its scalar text. Empty if neither streaming nor stages gain anything.
+
+    By bursts that are ``streamed`` if ``target`` is large; by others in stages, if it has any, and if it is ``alone``:
+    in other loops it is short.
+    """
+    begin, end = span
+    first = f"{loop.variable}_first"
+    head = f"for (; {first} + {BURST} <= {end}; {first} += {BURST}) {{"
+    lines: list[str] = []
+    if streamed:
+        floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
+        length = end if begin == "0" else f"{end} - {begin}"
+        nest = _burst(loop, first, frozenset({target.buffer}))
+        vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used)
+        stream = [*_until_aligned(loop, target, begin, body, layout), head, *indented(vectors), "}"]
+        lines += [f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
+    if alone:
+        stages = staged_nest_lines(_burst(loop, first, frozenset()), layout, used, alike=True)
+        lines += [head, *indented(stages), "}"] if stages else []
+    if not lines:
+        return []
+    v = loop.variable
+    rest = ["#pragma omp simd", f"for (int64_t {v} = {first}; {v} < {end}; {v}++) {{", *indented(body), "}"]
+    lines = [f"int64_t {first} = {begin};", *lines, *rest]
+    return ["{", *indented(lines), "}"]
+
+
+def _until_aligned(loop: For, target: Load, begin: str, body: Sequence[str], layout: Layout) -> list[str]:
+    """``loop`` from ``begin`` to the first line of ``target``."""
+    v, first = loop.variable, f"{loop.variable}_first"
     start = moved(Assign(target, target), lambda place: _renamed(place, v, first))
     assert isinstance(start, Assign), "as it was"
-    nest = VectorNest(
-        (loop,), lanes, tuple(s for s in loop.body if not isinstance(s, For)), streamed=frozenset({target.buffer})
-    )
-    vectors = [f"const int64_t {v} = {first};", *vector_lines(nest, layout, used)]
-    floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
-    length = end if begin == "0" else f"{end} - {begin}"
-    stream = [
-        f"{first} += until_aligned(&{layout.element(start.target)});",
-        f"for (int64_t {v} = {begin}; {v} < {first}; {v}++) {{",
-        *indented(body),
-        "}",
-        f"for (; {first} + LANES{lanes} <= {end}; {first} += LANES{lanes}) {{",
-        *indented(vectors),
-        "}",
-    ]
-    lines = [
-        f"int64_t {first} = {begin};",
-        f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{",
-        *indented(stream),
-        "}",
-        "#pragma omp simd",
-        f"for (int64_t {v} = {first}; {v} < {end}; {v}++) {{",
-        *indented(body),
-        "}",
-    ]
-    return ["{", *indented(lines), "}"]
+    head = f"for (int64_t {v} = {begin}; {v} < {first}; {v}++) {{"
+    return [f"{first} += until_aligned(&{layout.element(start.target)});", head, *indented(body), "}"]
+
+
+def _burst(loop: For, first: str, streamed: frozenset[str]) -> VectorNest:
+    """``BURST`` iterations of ``loop``, from ``first`` on."""
+    lane = f"{loop.variable}_lane"
+    body = replace_in_body(loop.body, loop.variable, (first, lane))
+    inside = For(lane, loop.extent, 1, BURST, (*loop.outer, first), body)
+    return VectorNest((inside,), WIDTHS[0], tuple(s for s in body if not isinstance(s, For)), streamed=streamed)
 
 
 def fenced(lines: list[str]) -> list[str]:

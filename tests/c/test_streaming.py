@@ -31,7 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("text", ["^ij~ij", "2*ij~ij", "ij^2~ij"])
-@pytest.mark.parametrize("columns", [1, 16, 39, 40, 41, 64, 100])
+@pytest.mark.parametrize("columns", [1, 16, 39, 40, 41, 64, 100, 150])
 def test_rows_that_begin_anywhere(text: str, columns: int) -> None:
     """Rows of every length modulo a vector, in memory of every alignment."""
     component = i(text)
@@ -43,6 +43,11 @@ def test_rows_that_begin_anywhere(text: str, columns: int) -> None:
         np.testing.assert_allclose(kernel(x, out=out), component.interpret(x), rtol=1e-6)
         assert not memory[:start].any()
         assert not memory[start + x.size :].any()
+
+
+def test_bursts_in_stages() -> None:
+    assert "exp_of16_alike(" in emit(lower(wire(i("^i~i"))))
+    assert "_each(" not in emit(lower(wire(i("2*i~i"))))
 
 
 def test_what_is_streamed() -> None:

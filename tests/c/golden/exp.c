@@ -14,6 +14,12 @@
 
 #define NOINLINE __attribute__((noinline))
 
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -41,8 +47,8 @@ static inline int team_for(double work, int threads)
 #define LANES 4
 #endif
 
-// How many floats there are to the next aligned vector.
-static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % LANES); }
+// How many floats there are to the next line.
+static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % 16); }
 
 // Makes streamed vectors visible to other threads.
 static inline void fence(void)
@@ -111,13 +117,82 @@ static inline void stream16(float *p, vec16 x)
 #endif
 }
 
-static inline vec16 exp_of16(vec16 x)
+#define EACH UNROLL for (int v = 0; v < count; v++)
+// How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : (n) % 4 == 0 ? 4 : 2)
+#else
+#define ABREAST(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#endif
+
+// No less than low and no more than high; NaN stays. GCC makes two instructions each of comparisons with constants.
+static inline vec16 bounded16(vec16 x, float low, float high)
 {
-    vec16 r;
+#if defined(__clang__) || !defined(__SSE__)
 #pragma omp simd
     for (int l = 0; l < LANES16; l++)
-        r[l] = exp_of(x[l]);
-    return r;
+        x[l] = x[l] < low ? low : x[l] > high ? high : x[l];
+    return x;
+#else
+    const vec16 lowest = low - (vec16){0}, highest = high - (vec16){0};
+#if LANES16 == 16
+    x = __builtin_ia32_maxps512_mask(lowest, x, x, (uint16_t)-1, 4);
+    return __builtin_ia32_minps512_mask(highest, x, x, (uint16_t)-1, 4);
+#elif LANES16 == 8
+    return __builtin_ia32_minps256(highest, __builtin_ia32_maxps256(lowest, x));
+#else
+    return __builtin_ia32_minps(highest, __builtin_ia32_maxps(lowest, x));
+#endif
+#endif
+}
+
+// The float whose exponent is in the low bits of shift.
+static inline vec16 power_of_two16(vec16 shift)
+{
+    typedef uint32_t words __attribute__((vector_size(4 * LANES16)));
+    return (vec16)((words)shift << 23);
+}
+
+// To the results of single floats.
+static inline void exp_of16_alike(vec16 *x, int count)
+{
+    vec16 n[8], p[8];
+    EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
+    EACH n[v] = x[v] * 0.72134752f + 12583039.0f;
+    EACH p[v] = n[v] - 12583039.0f;
+    EACH x[v] = x[v] - p[v] * 1.38671875f;
+    EACH x[v] = x[v] - p[v] * -4.2438880e-4f;
+    EACH p[v] = 1.9629912276e-4f * x[v] + 1.4104773290e-3f;
+    EACH p[v] = p[v] * x[v] + 8.3359340206e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1661228985e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666617990e-1f;
+    EACH p[v] = p[v] * x[v] + 5.0000035763e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH n[v] = power_of_two16(n[v]);
+    EACH x[v] = p[v] * n[v] * n[v];
+}
+
+static inline void exp_of16_each(vec16 *x, int count)
+{
+#if LANES16 == 16
+    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
+    vec16 n[8], p[8];
+    EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
+    EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
+    EACH n[v] = n[v] - 12582912.0f;
+    EACH x[v] = x[v] - n[v] * 0.693359375f;
+    EACH x[v] = x[v] - n[v] * -2.12194440e-4f;
+    EACH p[v] = 1.3821466127e-3f * x[v] + 8.3686625585e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1668254882e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666521132e-1f;
+    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
+#else
+    exp_of16_alike(x, count);
+#endif
 }
 
 static NOINLINE void tasks_map0(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0)
@@ -129,9 +204,43 @@ static NOINLINE void tasks_map0(int64_t first, int64_t last, const float *restri
             for (int64_t i = first; i < i_first; i++) {
                 out0[i] = exp_of(in0[i]);
             }
-            for (; i_first + LANES16 <= last; i_first += LANES16) {
-                const int64_t i = i_first;
-                stream16(&out0[i], exp_of16(V16(in0[i])));
+            for (; i_first + 64 <= last; i_first += 64) {
+                UNROLL
+                for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
+                    enum { count = ABREAST(64 / LANES16) };
+                    vec16 out0_value_each[count];
+                    UNROLL
+                    for (int each = 0; each < count; each++) {
+                        const int64_t i_lane = (group + each) * LANES16;
+                        out0_value_each[each] = V16(in0[i_first + i_lane]);
+                    }
+                    exp_of16_alike(out0_value_each, count);
+                    UNROLL
+                    for (int each = 0; each < count; each++) {
+                        const int64_t i_lane = (group + each) * LANES16;
+                        const vec16 out0_value = out0_value_each[each];
+                        stream16(&out0[i_first + i_lane], out0_value);
+                    }
+                }
+            }
+        }
+        for (; i_first + 64 <= last; i_first += 64) {
+            UNROLL
+            for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
+                enum { count = ABREAST(64 / LANES16) };
+                vec16 out0_value_each[count];
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t i_lane = (group + each) * LANES16;
+                    out0_value_each[each] = V16(in0[i_first + i_lane]);
+                }
+                exp_of16_alike(out0_value_each, count);
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t i_lane = (group + each) * LANES16;
+                    const vec16 out0_value = out0_value_each[each];
+                    V16(out0[i_first + i_lane]) = out0_value;
+                }
             }
         }
 #pragma omp simd

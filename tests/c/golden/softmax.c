@@ -185,25 +185,11 @@ static inline vec16 power_of_two16(vec16 shift)
     return (vec16)((words)shift << 23);
 }
 
-static inline void exp_of16_each(vec16 *x, int count)
+// To the results of single floats.
+static inline void exp_of16_alike(vec16 *x, int count)
 {
     vec16 n[8], p[8];
     EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
-#if LANES16 == 16
-    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
-    EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
-    EACH n[v] = n[v] - 12582912.0f;
-    EACH x[v] = x[v] - n[v] * 0.693359375f;
-    EACH x[v] = x[v] - n[v] * -2.12194440e-4f;
-    EACH p[v] = 1.3821466127e-3f * x[v] + 8.3686625585e-3f;
-    EACH p[v] = p[v] * x[v] + 4.1668254882e-2f;
-    EACH p[v] = p[v] * x[v] + 1.6666521132e-1f;
-    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
-    EACH p[v] = p[v] * x[v] + 1.0f;
-    EACH p[v] = p[v] * x[v] + 1.0f;
-    EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
-#else
-    // as single floats
     EACH n[v] = x[v] * 0.72134752f + 12583039.0f;
     EACH p[v] = n[v] - 12583039.0f;
     EACH x[v] = x[v] - p[v] * 1.38671875f;
@@ -217,6 +203,27 @@ static inline void exp_of16_each(vec16 *x, int count)
     EACH p[v] = p[v] * x[v] + 1.0f;
     EACH n[v] = power_of_two16(n[v]);
     EACH x[v] = p[v] * n[v] * n[v];
+}
+
+static inline void exp_of16_each(vec16 *x, int count)
+{
+#if LANES16 == 16
+    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
+    vec16 n[8], p[8];
+    EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
+    EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
+    EACH n[v] = n[v] - 12582912.0f;
+    EACH x[v] = x[v] - n[v] * 0.693359375f;
+    EACH x[v] = x[v] - n[v] * -2.12194440e-4f;
+    EACH p[v] = 1.3821466127e-3f * x[v] + 8.3686625585e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1668254882e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666521132e-1f;
+    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
+#else
+    exp_of16_alike(x, count);
 #endif
 }
 
@@ -292,9 +299,31 @@ static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i,
 
 static NOINLINE void tasks_div3_few_rows_2(int64_t first, int64_t last, int64_t i, const float *restrict in0, float *restrict out0, float *restrict max0, int64_t in0_1)
 {
+    {
+        int64_t j_first = first;
+        for (; j_first + 64 <= last; j_first += 64) {
+            UNROLL
+            for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
+                enum { count = ABREAST(64 / LANES16) };
+                vec16 out0_value_each[count];
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    out0_value_each[each] = V16(in0[i * in0_1 + j_first + j_lane]) - max0[0];
+                }
+                exp_of16_alike(out0_value_each, count);
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    const vec16 out0_value = out0_value_each[each];
+                    V16(out0[i * in0_1 + j_first + j_lane]) = out0_value;
+                }
+            }
+        }
 #pragma omp simd
-    for (int64_t j = first; j < last; j++) {
-        out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0[0]);
+        for (int64_t j = j_first; j < last; j++) {
+            out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0[0]);
+        }
     }
 }
 
