@@ -137,7 +137,7 @@ class Statements:
         return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
 
     def simd(self, node: Simd, first: str, last: str, alone: bool = False) -> list[str]:
-        """An innermost loop from ``first`` to ``last``, for the compiler to vectorise; perhaps ``alone``, in no other."""
+        """An innermost loop from ``first`` to ``last``, for the compiler to vectorise; ``alone``: in no other loop."""
         loop = node.source
         names = {r.target: self._accumulator(r.target) for r in node.reductions}
         clauses = "".join(f" reduction({_CLAUSE[r.op]} : {names[r.target]})" for r in node.reductions)
