@@ -38,7 +38,7 @@ NEAR = 1.05
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
-"""Candidates whose costs differ by less are taken for the same in all that counts; one of them goes on."""
+"""Candidates with the same tiles whose costs differ by less are the same in all that counts; one of them goes on."""
 
 MOST_STEPS = 6
 """Steps of a walk."""
@@ -106,10 +106,11 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
 
 
 def _apart(ascending: Sequence[Sized]) -> list[Sized]:
-    """The first of candidates with nearly the same cost."""
+    """The first of candidates with the same tiles and nearly the same cost."""
     found: list[Sized] = []
     for candidate in ascending:
-        if not found or candidate.cost > APART * found[-1].cost:
+        near = (other for other in reversed(found) if candidate.cost <= APART * other.cost)
+        if not any(other.schedule.tiles == candidate.schedule.tiles for other in near):
             found.append(candidate)
     return found
 
