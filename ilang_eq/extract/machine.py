@@ -149,7 +149,8 @@ def detect() -> Machine:
 
 def family() -> Machine:
     """The default for this processor's family. One of no known family is taken for a plain x86-64: models only rank."""
-    return load(_family(platform.machine().lower(), frozenset(_cpuinfo("flags").split())))
+    flags = frozenset(_cpuinfo("flags").split())
+    return load(_family(platform.machine().lower(), flags, _cpuinfo("vendor_id")))
 
 
 def user_file() -> Path:
@@ -200,12 +201,12 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _family(architecture: str, flags: frozenset[str]) -> str:
+def _family(architecture: str, flags: frozenset[str], vendor: str) -> str:
     if architecture in ("aarch64", "arm64"):
         return "generic_arm64"
     if flags >= {"avx512f", "avx512dq", "avx512vl"}:
         return "x86_64_sapphire_rapids" if "avx512_fp16" in flags else "x86_64_avx512"
-    return "generic_x86_64"
+    return "x86_64_zen" if vendor == "AuthenticAMD" and "avx2" in flags else "generic_x86_64"
 
 
 def _cpuinfo(key: str) -> str:

@@ -13,7 +13,13 @@ TEXT = (Path(machine.__file__).parent / "machines" / "generic_x86_64.toml").read
 
 
 def test_the_shipped_machines() -> None:
-    assert names() == ("generic_arm64", "generic_x86_64", "x86_64_avx512", "x86_64_sapphire_rapids")
+    assert names() == (
+        "generic_arm64",
+        "generic_x86_64",
+        "x86_64_avx512",
+        "x86_64_sapphire_rapids",
+        "x86_64_zen",
+    )
     for name in names():
         described = load(name)
         assert described.name == name
@@ -31,6 +37,9 @@ def test_the_shipped_machines() -> None:
         ("x86_64", "flags\t\t: fpu avx2 fma", "generic_x86_64"),
         ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl", "x86_64_avx512"),
         ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl avx512_fp16", "x86_64_sapphire_rapids"),
+        ("x86_64", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 fma", "x86_64_zen"),
+        ("x86_64", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx fma4", "generic_x86_64"),
+        ("x86_64", "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 fma", "generic_x86_64"),
         ("AMD64", None, "generic_x86_64"),
         ("riscv64", None, "generic_x86_64"),
     ],
