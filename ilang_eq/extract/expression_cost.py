@@ -12,21 +12,16 @@ import numpy as np
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
+from ilang_eq.extract.leaves import STRIP, fold_cycles
 from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
-
-_STRIP = 64
-"""Elements that an innermost reduction takes at a time, each vector of them with an accumulator of its own."""
 
 _LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
 
 _ENTRY_CYCLES = 4.0
 """Setting up a loop, and an exit that is predicted wrong now and then."""
-
-_FOLD_CYCLES = 2.0
-"""One halving of a vector of partial results."""
 
 _SPILL_SLOTS = 4.0
 """Instructions for an accumulator that goes to memory and back."""
@@ -144,13 +139,13 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     moves = within * sized.at(sized.fetches(axes, site), sized.unit)
     demand = _moving(sized, 2 * np.where(held, moves, sized.outside[:, -1]), axes, last)
     registers = np.where(folds, within, np.ceil(within / machine.lanes))
-    chains = registers * np.where(folds, np.maximum(1.0, np.minimum(sized.inner, _STRIP) / machine.lanes), 1.0)
+    chains = registers * np.where(folds, np.maximum(1.0, np.minimum(sized.inner, STRIP) / machine.lanes), 1.0)
     beside = np.where(folds, SCRATCH, np.maximum(SCRATCH, np.ceil(sized.inner / machine.lanes) + BROADCASTS))
     spilled = np.maximum(0.0, registers - (machine.vector_registers - beside))
     spills = spilled * sized.runs
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)
-    folding = moves * (np.log2(machine.lanes) * _FOLD_CYCLES / machine.clock_ghz)
+    folding = moves * (fold_cycles(machine.lanes) / machine.clock_ghz)
     caching = sized.caching(axes, site)
     waits = [
         sized.on.bandwidth(n) / LINE * level.latency * _WAITED for n, level in enumerate(machine.levels[1:], start=1)

@@ -28,7 +28,7 @@ SOFT = 6.0
 """How soft ceilings are that are nearly reached at once: their p-norm counts. Of 23 register tiles, each in the nearest
 cache of a core of Cascade Lake, most take within 4 % of that."""
 FOLD_CYCLES = 2.0
-"""One halving of a vector of partial results."""
+"""A step of folding a strip of partial results: one vector with the next, or one half of the last with the other."""
 SPILL_SLOTS = 6.0
 """An accumulator that goes to memory and back: stores go one a cycle."""
 ASK_SLOTS = 2.0
@@ -170,6 +170,11 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     if step == STRIP:
         return vectors + _run(statements, stack.innermost_runs(STRIP), machine, lanes, known, masked=True)
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
+
+
+def fold_cycles(lanes: int) -> float:
+    """Folding a strip in vectors of ``lanes`` into a number."""
+    return FOLD_CYCLES * (STRIP / lanes - 1 + log2(lanes))
 
 
 def accumulators(statements: Statements, stack: Stack, machine: Machine) -> float:
@@ -347,7 +352,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     tally.move(target, mask, 2 * moves)
     folds = tally.lanes > 1 and not mask & stack.innermost
     if folds:
-        tally.folds += moves * log2(tally.lanes) * FOLD_CYCLES / machine.clock_ghz
+        tally.folds += moves * fold_cycles(tally.lanes) / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     taken = beside(tally.vectors_beside(target))
     held = registers + stack.beside

@@ -6,6 +6,7 @@ import pytest
 
 from ilang_eq.extract import full_model, overlap
 from ilang_eq.extract.full_model import Cost, _Part, program_cost
+from ilang_eq.extract.leaves import FOLD_CYCLES, fold_cycles
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -295,3 +296,8 @@ def test_short_vectors_take_as_long_as_whole_ones() -> None:
     shape = (64, 48 * 64)
     four, sixteen = (_issue(i(f"^ij~ij|j:{tile}|"), shape) for tile in (12, 48))
     assert four > 3 * sixteen
+
+
+def test_shorter_vectors_take_more_steps_to_fold() -> None:
+    """A strip of 64 partial results: 3 vectors of 16 with the next and 4 halvings, or 7 of 8 and 3 halvings."""
+    assert [fold_cycles(lanes) / FOLD_CYCLES for lanes in (16, 8)] == [7, 10]
