@@ -13,7 +13,9 @@ ATTENTION = SCORES >> SOFTMAX >> i("ij*jk~ikj") >> i("+ikj~ik")
 
 
 @pytest.mark.parametrize("blocks", [2, 3])
-def test_stacked_attention_stores_no_scores_and_is_right(blocks: int) -> None:
+def test_stacked_attention_stores_no_scores_and_is_right(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # what pays depends on the machine: with 16 vector registers, stored scores are expected to cost next to the same
+    monkeypatch.setenv("ILANG_EQ_MACHINE", "x86_64_avx512")
     component: Component = ATTENTION
     for _ in range(blocks - 1):
         component = component >> ATTENTION
