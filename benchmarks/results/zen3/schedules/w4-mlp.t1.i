@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:6:16|jj'kj''")) >> i("ik*kj~kij|i:4:6,j:6:16|jii'j'ki''j''") >> i("+kij~ij|i:4:6,j:6:16|jii'j'ki''j''0") >> i("ij+j~ij|i:24,j:96|ji0i'j'") >> i("0>ij~ij|i:24,j:96|jii'j'1") | i("+kj~kj|j:6:16,k:256|jkj'k'j''")) >> i("ik*kj~kij|i:6,j:6:16,k:256|jkij'k'i'j''") >> i("+kij~ij|i:6,j:6:16,k:256|jkij'k'i'j''0") >> i("ij+j~ij|i:6,j:96|j0ii'j'")

@@ -1,0 +1,1 @@
+((I & i("+ij~i|j:64|") >> i("i/1024~i||i0")) >> i("ij-i~ij||i1j") >> (I & (I & I) >> i("ij*ij~ij||i01j") >> i("+ij~i||ij0") >> i("i/1024~i||i0") >> i("i+1e-5~i||i0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||i01j") >> i("ij*j~ij||ij0") >> i("ij+j~ij||ij0") | i("+kj~kj|j:8:16|jj'kj''")) >> i("ik*kj~kij|i:2:6,j:8:16|jii'j'ki''j''") >> i("+kij~ij|i:2:6,j:8:16|jii'j'ki''j''0")
