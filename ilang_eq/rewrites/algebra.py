@@ -14,6 +14,7 @@ The demand marks, kept by ``CONTEXT``:
     (quotient t S x d)    t = x/d with d free of S and x pure
     (contraction t J a b) t = Σ_J a·b with axes of J in both a and b
     (scaled t)            t goes into a function of one argument
+    (nonnegative t)       t is not below zero; it may be NaN
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ CONTEXT = """
 (relation quotient (Term Axes Term Term))
 (relation contraction (Term Axes Term Term))
 (relation scaled (Term))
+(relation nonnegative (Term))
+(relation keeps-sign (String))
+(keeps-sign "add") (keeps-sign "mul") (keeps-sign "div") (keeps-sign "max") (keeps-sign "min")
 
 (rule ((= t (Red "add" j x))) ((grouped x j)) :ruleset analysis)
 (rule ((= t (Red "add" j x)) (= a (axes x)) (axis i) (set-contains a i)) ((grouped x (set-of i))) :ruleset analysis)
@@ -58,6 +62,14 @@ CONTEXT = """
        (= y (axes b)) (> (set-length (set-intersect y j)) 0))
       ((contraction t j a b)) :ruleset analysis)
 (rule ((= t (Un op x))) ((scaled x)) :ruleset analysis)
+
+(rule ((= t (Num x)) (>= x 0.0)) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Un "pow" x))) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Bin "mul" x x))) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Bin "pow" x (Num 2.0)))) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Bin "pow" x y)) (nonnegative x)) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Bin op x y)) (keeps-sign op) (nonnegative x) (nonnegative y)) ((nonnegative t)) :ruleset analysis)
+(rule ((= t (Red op j x)) (keeps-sign op) (!= op "max") (nonnegative x)) ((nonnegative t)) :ruleset analysis)
 """
 
 
@@ -173,6 +185,17 @@ REASSOCIATING = (
               ((union t (Bin "sub" b (Red "min" j x)))))
         (rule ((= t (Red "min" j (Bin "sub" b x))) (= a (axes b)) (= (set-length (set-intersect a j)) 0))
               ((union t (Bin "sub" b (Red "max" j x)))))
+        """,
+    ),
+    _rule(
+        "reassociating",
+        "minimum-of-increasing",
+        "min_J f(x) → f(min_J x) for f = e^x, and f = ln x or x^p with p > 0 if x ≥ 0; no max, which is -inf of none",
+        """
+        (rewrite (Red "min" j (Un "pow" x)) (Un "pow" (Red "min" j x)))
+        (rule ((= t (Red "min" j (Un "log" x))) (nonnegative x)) ((union t (Un "log" (Red "min" j x)))))
+        (rule ((= t (Red "min" j (Bin "pow" x (Num p)))) (> p 0.0) (nonnegative x))
+              ((union t (Bin "pow" (Red "min" j x) (Num p)))))
         """,
     ),
     _rule(

@@ -45,6 +45,10 @@ TRIGGERS: dict[str, list[Component]] = {
     ],
     "scale-extremum": [i(text) >> i(f"{op}ij~i") for op in "><" for text in ("3*ij~ij", "ij/4~ij")],
     "negate-reduction": [i("-ij~ij") >> i(f"{op}ij~i") for op in "><+"],
+    "minimum-of-increasing": [
+        i("^ij~ij") >> i("<ij~i"),
+        *((I & I) >> i("ij*ij~ij") >> i(text) >> i("<ij~i") for text in ("ij^0.5~ij", "$ij~ij")),
+    ],
     "merge-sums": [i("+ijk~ij") >> i("+ij~i"), i("*ijk~ik") >> i("*ik~k")],
     "split-sum": [i("i*ij~ij") >> i("+ij~."), i("ik*ijk~ijk") >> i("+ijk~k")],
     "hoist-product": [i("i*ij~ij") >> i("+ij~i"), i(".*ij~ij") >> i("+ij~.")],
@@ -158,6 +162,13 @@ def outputs(component: Component, rules: RuleSet = default) -> set[str]:
     wire, _ = space.outputs[0]
     assert isinstance(wire, int)
     return formulas(space, wire, 14)
+
+
+def test_a_root_leaves_a_minimum_only_where_nothing_is_negative() -> None:
+    """The root of what is negative is NaN, which a minimum skips."""
+    root = i("ij^0.5~ij") >> i("<ij~i")
+    assert outputs(root) == {"min_1(pow(a, Number(value=0.5)))"}
+    assert "pow(min_1(pow(a)), Number(value=0.5))" in outputs(i("^ij~ij") >> root)
 
 
 S = "add_3(mul(a, b))"
