@@ -74,6 +74,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         fork_join_us=_figure(ns["fork-join"] * 1e-3) if cores > 1 else default.fork_join_us,
         vector=_rates("vector", ns),
         scalar=_rates("scalar", ns),
+        fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
         levels=tuple(_levels(caches, ns, cores)),
     )
 
@@ -84,6 +85,7 @@ def _core_probes(lanes: int, cores: int) -> Iterator[Probe]:
     for kind, width in (("vector", lanes), ("scalar", 1)):
         for rate in RATES:
             yield Probe(f"{kind} {rate}", f"{kind}_{rate}", STRIP if rate in _STRIPS else UNITS * width, small)
+    yield Probe("fma with add", "vector_fma_with_add", UNITS * lanes, small)
     yield Probe("tick", "clock_ticks", ADDS, small)
     yield Probe("nop", "empty_instructions", 8 * ADDS, small)
     yield Probe("chain", "chain", ADDS, small)

@@ -76,6 +76,14 @@ double {name}(int64_t times, float *memory, int64_t bytes, int threads)
 }}
 """
 
+_WITH_ADD = """\
+static inline vec difference(vec x, vec y)
+{
+    vec r = x - y;
+    OPAQUE(r);
+    return r;
+}
+"""
 _STEPS = {
     "add": "{a} + b",
     "mul": "{a} * b",
@@ -294,6 +302,7 @@ def _rates() -> list[str]:
         lanewise = {name: f"{each}{function}({{a}}, b)" for name, function in _LANEWISE.items()}
         for name, step in {**_STEPS, **lanewise}.items():
             found.append(_rate(f"{kind}_{name}", of, step, kind == "scalar"))
+    found += [_WITH_ADD, _rate("vector_fma_with_add", "vec", "difference(b, c) * b + {a}", False)]
     for name, call in _CALLS.items():
         function = call.split("(")[0]
         vectors = _ONE_BY_ONE if FUNCTIONS[function].several is None else _SIDE_BY_SIDE

@@ -37,7 +37,7 @@ def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING) -> list[fl
 def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[float]:
     if loop.is_phase:
         return [_loop(loop, stack, machine, known)]
-    inside = stack.enter(loop)
+    inside = stack.enter(loop).before(loop.body)
     found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, known)]
     own = [node for node in loop.body if not isinstance(node, Loop)]
     steps = stack.iterations * (loop.trips * LOOP_SLOTS / machine.issue_width + ENTRY_CYCLES) / machine.clock_ghz
@@ -45,6 +45,7 @@ def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[fl
 
 
 def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) -> float:
+    stack = stack.before(nodes)
     own = [node for node in nodes if not isinstance(node, Loop)]
     loops = [node for node in nodes if isinstance(node, Loop)]
     held = [_held(loop, stack, machine) for loop in loops] if len(loops) > 1 else [0.0] * len(loops)

@@ -56,6 +56,8 @@ RATE_OF: dict[str, RateName] = {
     "shift_factor": "exp",
 }
 """The rate that each op runs at; those not here run as comparisons do."""
+ADDERS = frozenset[RateName](("add", "max", "compare"))
+"""The rates of what adders do, which have ports of their own on some processors."""
 POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div", -0.5: "div", -1.0: "div"}
 """The rate that each constant power runs at; others are general."""
 
@@ -95,7 +97,8 @@ class _Tally:
     masked: bool
     known: Known
     slots: float = 0.0
-    busy: float = 0.0
+    multiplying: float = 0.0
+    adding: float = 0.0
     bytes: float = 0.0
     chain: float = 0.0
     folds: float = 0.0
@@ -106,8 +109,14 @@ class _Tally:
         """The highest ceiling, and the folds, through which nothing else runs."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        ceilings = (slots, self.busy, self.bytes / self.machine.levels[0].bandwidth, self.chain)
+        ceilings = (slots, self.computing, self.bytes / self.machine.levels[0].bandwidth, self.chain)
         return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
+
+    @property
+    def computing(self) -> float:
+        """Time on the ports; additions may run beside the rest."""
+        beside = 2.0 - self.machine.fma_with_add
+        return self.multiplying + self.adding - beside * min(self.multiplying, self.adding)
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -138,7 +147,11 @@ class _Tally:
         rates = self.machine.vector if width > 1 else self.machine.scalar
         self.slots += times / width
         # a short vector takes as long as a whole one
-        self.busy += times / getattr(rates, rate) * (self.machine.lanes / width if width > 1 else 1.0)
+        time = times / getattr(rates, rate) * (self.machine.lanes / width if width > 1 else 1.0)
+        if rate in ADDERS:
+            self.adding += time
+        else:
+            self.multiplying += time
 
     def move(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements between registers and the first-level cache."""
@@ -146,7 +159,7 @@ class _Tally:
         apart = width > 1 and _strided(place, self.stack)
         self.slots += times * GATHER_SLOTS if apart else times / width
         if self.masked and width > 1 and place.buffer not in self.known.padded:
-            self.busy += times * MASKED_CYCLES / self.machine.clock_ghz
+            self.multiplying += times * MASKED_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does
         self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
 
@@ -172,9 +185,9 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
 
 
-def fold_cycles(lanes: int) -> float:
-    """Folding a strip in vectors of ``lanes`` into a number."""
-    return FOLD_CYCLES * (STRIP / lanes - 1 + log2(lanes))
+def fold_cycles(lanes: int, strip: int = STRIP) -> float:
+    """Folding ``strip`` numbers in vectors of ``lanes`` into one."""
+    return FOLD_CYCLES * (max(1.0, strip / lanes) - 1 + log2(lanes))
 
 
 def accumulators(statements: Statements, stack: Stack, machine: Machine) -> float:
@@ -250,7 +263,7 @@ def _run(
                 assert_never(other)
     if lanes == 1 and stack.innermost and _recurs(statements, stack):
         # one operation waits for the other through the whole body
-        tally.chain += tally.busy + tally.slots * machine.chain_cycles / machine.clock_ghz
+        tally.chain += tally.computing + tally.slots * machine.chain_cycles / machine.clock_ghz
     return tally.nanoseconds()
 
 
@@ -348,11 +361,11 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
-    moves = stack.held(mask) if constant else stack.entered * stack.copies(mask)
-    tally.move(target, mask, 2 * moves)
     folds = tally.lanes > 1 and not mask & stack.innermost
+    moves = stack.accumulated(mask) if constant else stack.entered * stack.copies(mask)
+    tally.move(target, mask, 2 * moves)
     if folds:
-        tally.folds += moves * fold_cycles(tally.lanes) / machine.clock_ghz
+        tally.folds += moves * fold_cycles(tally.lanes, stack.loops[-1].width or STRIP) / machine.clock_ghz
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     taken = beside(tally.vectors_beside(target))
     held = registers + stack.beside

@@ -28,6 +28,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 _BITS_PER_ELEMENT = 32
 _VARIABLE = "ILANG_EQ_MACHINE"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_TABLES = ("vector", "scalar", "levels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Machine:
         fork_join_us: entering and leaving a parallel loop.
         vector, scalar: throughput of vectorised and of scalar code.
         levels: from the first-level data cache to main memory.
+        fma_with_add: how long a multiply-add takes with an addition beside it, in times of one alone: 2 if they share
+            ports, 1 if each has its own.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Machine:
     vector: Rates
     scalar: Rates
     levels: tuple[Level, ...]
+    fma_with_add: float = 2.0
 
     @property
     def lanes(self) -> int:
@@ -172,8 +176,7 @@ def config_directory() -> Path:
 
 def dump(machine: Machine) -> str:
     """``machine`` as TOML, which ``load`` reads."""
-    tables = ("vector", "scalar", "levels")
-    lines = [_entry(name, getattr(machine, name)) for name in _FIELDS if name not in tables]
+    lines = [_entry(name, getattr(machine, name)) for name in _FIELDS if name not in _TABLES]
     lines += ["", "# elements per nanosecond on one core"]
     for table, rates in (("vector", machine.vector), ("scalar", machine.scalar)):
         lines += [f"[{table}]", *(_entry(name, getattr(rates, name)) for name in _RATES), ""]
@@ -226,7 +229,7 @@ def _parse(text: str, source: str) -> Machine:
     if faults:
         raise OptionError(f"faulty machine description {source}: {'; '.join(faults)}", legal=names())
     return Machine(
-        **{field: data[field] for field in _FIELDS if field not in ("vector", "scalar", "levels")},
+        **{field: data[field] for field in _FIELDS if field in data and field not in _TABLES},
         vector=Rates(**data["vector"]),
         scalar=Rates(**data["scalar"]),
         levels=tuple(Level(**level) for level in data["levels"]),
@@ -236,7 +239,12 @@ def _parse(text: str, source: str) -> Machine:
 _FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Machine)}
 _RATES = {field.name: str(field.type) for field in dataclasses.fields(Rates)}
 _LEVEL = {field.name: str(field.type) for field in dataclasses.fields(Level)}
-_OPTIONAL = {field.name for field in dataclasses.fields(Level) if field.default is not dataclasses.MISSING}
+_OPTIONAL = {
+    field.name
+    for table in (Machine, Level)
+    for field in dataclasses.fields(table)
+    if field.default is not dataclasses.MISSING
+}
 
 
 def _faults(data: Mapping[str, object]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import ceil
 from operator import mul
 
-from ilang_eq.extract.trips import Loop
+from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Index, Load
 
 Mask = int
@@ -21,8 +21,8 @@ class Stack:
 
     Those from ``unrolled`` on are one unit, a vector loop or an unrolled nest. Loop n runs ``trips[n]`` times each time
     it is reached; ``reached[n]`` is how often that is in all, with ``reached[0]`` = 1 outside them all. Units beside
-    this one, in the body of the same loop, hold their accumulators in ``beside`` vectors. ``bits`` has each loop by its
-    variable.
+    this one, in the body of the same loop, hold their accumulators in ``beside`` vectors. Bodies of loops from
+    ``perfect`` on have nothing else in them. ``bits`` has each loop by its variable.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -30,6 +30,7 @@ class Stack:
     trips: tuple[float, ...] = ()
     reached: tuple[float, ...] = (1.0,)
     beside: float = 0.0
+    perfect: int = 0
     bits: Mapping[str, Mask] = field(default_factory=dict)
 
     def enter(self, *loops: Loop, beside: float | None = None) -> Stack:
@@ -39,7 +40,15 @@ class Stack:
         reached = (*self.reached[:-1], *_reached(self.reached[-1], trips))
         bits = {loop.variable: 1 << n for n, loop in enumerate(loops, start=outside)}
         beside = self.beside if beside is None else beside
-        return Stack((*self.loops, *loops), outside, (*self.trips, *trips), reached, beside, {**self.bits, **bits})
+        trips = (*self.trips, *trips)
+        return Stack((*self.loops, *loops), outside, trips, reached, beside, self.perfect, {**self.bits, **bits})
+
+    def before(self, nodes: Sequence[Node]) -> Stack:
+        """The same as what stands around ``nodes``."""
+        if len(nodes) == 1:
+            return self
+        perfect = len(self.loops)
+        return Stack(self.loops, self.unrolled, self.trips, self.reached, self.beside, perfect, self.bits)
 
     def innermost_runs(self, trips: float) -> Stack:
         """The same with another number of trips in the innermost loop, which is the unit."""
@@ -54,7 +63,8 @@ class Stack:
     def _running(self, unrolled: int, trips: tuple[float, ...]) -> Stack:
         """The same with the loops from ``unrolled`` on as the unit, with other ``trips``."""
         reached = (*self.reached[:unrolled], *_reached(self.reached[unrolled], trips))
-        return Stack(self.loops, unrolled, (*self.trips[:unrolled], *trips), reached, self.beside, self.bits)
+        trips = (*self.trips[:unrolled], *trips)
+        return Stack(self.loops, unrolled, trips, reached, self.beside, self.perfect, self.bits)
 
     @property
     def unit(self) -> tuple[Loop, ...]:
@@ -105,6 +115,11 @@ class Stack:
         """How often a term that moves with ``mask`` comes into registers, where it stays until it moves."""
         outside = mask & ((1 << self.unrolled) - 1)
         return self.copies(mask) * self.reached[outside.bit_length()]
+
+    def accumulated(self, mask: Mask) -> float:
+        """How often an accumulator that moves with ``mask`` comes into registers: it stays through a perfect nest."""
+        outside = mask & ((1 << self.unrolled) - 1)
+        return self.copies(mask) * self.reached[max(outside.bit_length(), self.perfect)]
 
     def copies(self, mask: Mask) -> float:
         """How many values a term that moves with ``mask`` takes within the unit."""

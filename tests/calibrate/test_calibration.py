@@ -56,6 +56,12 @@ def test_figures_are_what_the_probes_say() -> None:
     assert found.name == "generic_x86_64-calibrated"
 
 
+def test_an_addition_takes_ports_of_its_own_or_those_of_a_multiply_add() -> None:
+    """What a clock that jumps says beyond that is left out."""
+    pairs = {together: _measured({"vector fma": 0.02, "fma with add": together}) for together in (0.01, 0.03, 0.05)}
+    assert [found.fma_with_add for found in pairs.values()] == [1.0, 1.5, 2.0]
+
+
 def test_levels_are_the_systems_and_main_memory() -> None:
     found = _measured({"L2 read": 0.01, "L2 read all": 0.006, "memory chase": 123.4, "memory read all": 2.0})
     assert [level.name for level in found.levels] == ["L1", "L2", "L3", "memory"]

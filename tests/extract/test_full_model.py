@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ilang_eq.extract import full_model, overlap
@@ -235,9 +237,9 @@ def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
     assert seconds(packed, (1024, 1024), (1024, 1024)) < seconds(in_place, (1024, 1024), (1024, 1024))
 
 
-def _issue(component: Component, *shapes: tuple[int, ...]) -> float:
+def _issue(component: Component, *shapes: tuple[int, ...], machine: Machine = MACHINE) -> float:
     """The instructions of the kernel that takes most of them, in seconds."""
-    return max(time for name, time in cost(component, *shapes).terms if name.endswith("issue"))
+    return max(time for name, time in cost(component, *shapes, machine=machine).terms if name.endswith("issue"))
 
 
 def test_vectors_of_arguments_lie_in_two_lines() -> None:
@@ -301,3 +303,18 @@ def test_short_vectors_take_as_long_as_whole_ones() -> None:
 def test_shorter_vectors_take_more_steps_to_fold() -> None:
     """A strip of 64 partial results: 3 vectors of 16 with the next and 4 halvings, or 7 of 8 and 3 halvings."""
     assert [fold_cycles(lanes) / FOLD_CYCLES for lanes in (16, 8)] == [7, 10]
+
+
+def test_a_short_strip_takes_fewer_steps_to_fold() -> None:
+    assert [fold_cycles(8, strip) / FOLD_CYCLES for strip in (64, 16, 8, 4)] == [10, 4, 3, 3]
+
+
+def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own() -> None:
+    """Differences that are squared and summed: an addition for each multiply-add."""
+    tile = "|i:6,j:16|ijki'j'"
+    squares = i("ik-kj~ikj" + tile) >> (I & I) >> i("ikj*ikj~ikj" + tile + "01") >> i("+ikj~ij" + tile + "0")
+    shapes = ((768, 64), (64, 768))
+    shared, own = (replace(load("x86_64_zen"), issue_width=16.0, fma_with_add=n) for n in (2.0, 1.0))
+    assert _issue(squares, *shapes, machine=own) < 0.6 * _issue(squares, *shapes, machine=shared)
+    product = matmul("|i:6,j:16|ijki'j'")
+    assert _issue(product, *shapes, machine=own) == pytest.approx(_issue(product, *shapes, machine=shared), rel=0.02)

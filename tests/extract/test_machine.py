@@ -105,6 +105,12 @@ def test_every_fault_is_listed(tmp_path: Path) -> None:
         load(path)
 
 
+def test_ports_of_adders_need_not_be_described(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TEXT)
+    assert load(tmp_path / "mine.toml").fma_with_add == 2.0
+    assert load("x86_64_zen").fma_with_add < 1.1
+
+
 def test_a_description_is_written_as_it_is_read(tmp_path: Path) -> None:
     for name in names():
         (tmp_path / "copy.toml").write_text(dump(load(name)))
