@@ -2,7 +2,8 @@
 
 What is not measured, because the system does not tell or because there is one core only, is the default of the
 processor's family. Rates are what compiled code reaches with operands in registers; bandwidths are of loads; the last
-cache is as large as it is quick, which on a virtual machine is less than the system says.
+cache is as large as what it loses of arrays of some sizes tells the models, which on a virtual machine is less than the
+system says.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf, sqrt
 from pathlib import Path
+from statistics import median
 
 from ilang_eq.calibrate.caches import Cache, data_caches
 from ilang_eq.calibrate.probes import Probe, Probes, cycle, ones
 from ilang_eq.calibrate.source import ADDS, RATES, STRIP, UNITS
+from ilang_eq.extract.footprint import FITS, OVERFLOWS
 from ilang_eq.extract.machine import Level, Machine, Rates, available_cores, dump, family, user_file
 
 BUDGET_S = 5.0
@@ -29,11 +32,13 @@ _FLOAT_BITS = 32
 _MEMORY_BYTES = (64 << 20, 256 << 20)
 """The arrays that stand for main memory are four times the last cache, within these bounds."""
 _SHARES = (1.0, 0.75, 0.5, 0.35, 0.25)
-"""Of the last cache, what is tried for whether it is quick."""
-_QUICK = 1.6
-"""An array is in a cache if its latency is at most this many times that of a small one there."""
+"""Of the last cache, what is tried for how much of it stays there."""
+_PAGE = 4096
+_TOLD = (0.1, 0.9)
+"""An array tells how large a cache is if this share of it is lost, neither nearly nothing nor nearly all."""
 _STRIPS = ("exp", "ln", "pow")
 _DIGITS = 3
+_LEAST = 1e-3
 
 Results = Mapping[str, float]
 """Nanoseconds a unit, by the name of the probe."""
@@ -74,6 +79,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         fork_join_us=_figure(ns["fork-join"] * 1e-3) if cores > 1 else default.fork_join_us,
         vector=_rates("vector", ns),
         scalar=_rates("scalar", ns),
+        streams=default.streams,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
         levels=tuple(_levels(caches, ns, cores)),
     )
@@ -103,14 +109,27 @@ def _memory_probes(caches: Sequence[Cache], cores: int) -> Iterator[Probe]:
         both = alone if name == "memory" else ones(2 * size)
         yield Probe(f"{name} copy", "copy_all", both.nbytes / 2, both)
         yield _chase(f"{name} chase", size, name != "memory")
-    for share in _SHARES if caches[-1].shared else ():
-        size = _whole(caches[-1].bytes * share, cores)
-        yield _chase(f"share {share}", size)
+    if caches[-1].shared:
+        *_, (_, kept, _), (_, lost, _) = _places(caches, cores)
+        for name, size in _last_cache_sizes(caches[-1], cores).items():
+            yield _typical_chase(name, size)
+        yield _typical_chase("kept", kept)
+        yield _typical_chase("lost", lost, warm=False)
+
+
+def _last_cache_sizes(cache: Cache, cores: int) -> dict[str, int]:
+    """The bytes that are tried in the last cache, by the name of the probe."""
+    return {f"share {share}": _whole(cache.bytes * share, cores) for share in _SHARES}
 
 
 def _chase(name: str, size: int, warm: bool = True) -> Probe:
     """The latency of ``size`` bytes; so short that what they evict meanwhile, neighbours do not count."""
     return Probe(name, "chase", 1, cycle(size, LINE), warm=warm, series_s=_CHASE_S)
+
+
+def _typical_chase(name: str, size: int, warm: bool = True) -> Probe:
+    """The same page by page, with what neighbours evict."""
+    return Probe(name, "chase", 1, cycle(size, LINE, _PAGE), warm=warm, series_s=_CHASE_S, typical=True)
 
 
 def _places(caches: Sequence[Cache], cores: int) -> Iterator[tuple[str, int, bool]]:
@@ -132,7 +151,7 @@ def _whole(size: float, cores: int) -> int:
 
 def _levels(caches: Sequence[Cache], ns: Results, cores: int) -> Iterator[Level]:
     for cache in caches:
-        size = cache.bytes * _quick_share(ns) if cache is caches[-1] and cache.shared else cache.bytes
+        size = _effective_bytes(cache, ns, cores) if cache is caches[-1] and cache.shared else cache.bytes
         yield _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
     yield _level("memory", inf, LINE, True, ns)
 
@@ -143,10 +162,18 @@ def _level(name: str, size: float, way: int, shared: bool, ns: Results) -> Level
     return Level(name, size, way, shared, alone, max(alone, together), _figure(ns[f"{name} chase"]), _figure(written))
 
 
-def _quick_share(ns: Results) -> float:
-    """The largest share of the last cache that is as quick as the smallest."""
-    least = ns[f"share {_SHARES[-1]}"]
-    return next(share for share in _SHARES if ns[f"share {share}"] <= _QUICK * least)
+def _effective_bytes(cache: Cache, ns: Results, cores: int) -> float:
+    """The size at which the models expect of the last cache what it loses of arrays of several sizes.
+
+    They expect that it keeps all of what takes up to ``FITS`` of it, and nothing of what takes ``OVERFLOWS``.
+    """
+    sizes = _last_cache_sizes(cache, cores)
+    span = max(ns["lost"] - ns["kept"], _LEAST)
+    lost = {name: (ns[name] - ns["kept"]) / span for name in sizes}
+    least, most = _TOLD
+    told = [sizes[name] / (FITS + share * (OVERFLOWS - FITS)) for name, share in lost.items() if least < share < most]
+    whole = [size for name, size in sizes.items() if lost[name] <= least]
+    return min(cache.bytes, median(told) if told else max(whole, default=min(sizes.values())))
 
 
 def _rates(kind: str, ns: Results) -> Rates:

@@ -1,16 +1,17 @@
 """Running the microbenchmarks: built, loaded, and timed so that what else the machine does is left out.
 
-Whatever disturbs a probe makes it slower, so the least of its times counts. Probes take turns: a disturbance of a
+Whatever disturbs a probe makes it slower, so the least of its times counts, unless what neighbours take is asked for.
+Probes take turns: a disturbance of a
 second falls on one round of all of them and not on all rounds of one.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Probe:
         threads: how many run it.
         warm: whether its memory is read through right before each timing, to be in the cache that it fits.
         series_s: how long one timing takes, about.
+        typical: whether the median of its times counts.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Probe:
     threads: int = 1
     warm: bool = True
     series_s: float = SERIES_S
+    typical: bool = False
 
 
 class Probes:
@@ -69,17 +72,17 @@ class Probes:
         return self._library.vector_registers()
 
     def nanoseconds(self, probes: Iterable[Probe], rounds: int, deadline: float) -> Mapping[str, float]:
-        """The least time a unit takes, by probe; the ``rounds`` after the second only until ``deadline``."""
+        """The least or the typical time a unit takes, by probe; ``rounds`` after the second only until ``deadline``."""
         probes = tuple(probes)
         times = {probe.name: self._enough(probe) for probe in probes}
-        least = {probe.name: math.inf for probe in probes}
+        found: dict[str, list[float]] = {probe.name: [] for probe in probes}
         for done in range(rounds):
             for probe in probes:
                 spent = self._run(probe, times[probe.name]) / times[probe.name] / probe.units
-                least[probe.name] = min(least[probe.name], spent * 1e9)
+                found[probe.name].append(spent * 1e9)
             if done > 0 and time.perf_counter() > deadline:
                 break
-        return least
+        return {probe.name: (median if probe.typical else min)(found[probe.name]) for probe in probes}
 
     def _enough(self, probe: Probe) -> int:
         """How often a probe has to do its work for one timing."""
@@ -103,13 +106,21 @@ def ones(size: int) -> Floats:
     return _aligned(np.full(size // 4 + _ALIGNMENT // 4, np.float32(1.0000001)), size)
 
 
-def cycle(size: int, line: int, seed: int = 0) -> Floats:
+def cycle(size: int, line: int, page: int | None = None, seed: int = 0) -> Floats:
     """``size`` bytes in which every ``line`` has the offset in floats of another, all in one random cycle.
 
     Behind the first offset is the place where the next run begins, so that runs do not repeat one part of the cycle.
+
+    Args:
+        page: if given, the cycle goes through a page of so many bytes before it comes to the next, so that finding
+            pages takes next to nothing of its time.
     """
     memory = _aligned(np.zeros(size // 4 + _ALIGNMENT // 4, np.float32), size)
-    order = np.random.default_rng(seed).permutation(size // line).astype(np.int64) * (line // 4)
+    random = np.random.default_rng(seed)
+    within = (page or size) // line
+    pages = random.permutation(size // line // within)[:, None] * within
+    lines = pages + random.permuted(np.tile(np.arange(within), (len(pages), 1)), axis=1)
+    order = lines.ravel().astype(np.int64) * (line // 4)
     following = memory.view(np.int64)
     following[order // 2] = np.roll(order, -1)
     return memory

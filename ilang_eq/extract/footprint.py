@@ -36,8 +36,6 @@ WAITED = 3.0
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
 with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
-STREAMS = 32
-"""Runs that prefetchers follow side by side: as many pages as the one beside the second-level cache keeps an eye on."""
 FOLLOWED = 2048
 """The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
 (Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
-    FITS,
+    CROWDED,
     LINE,
     WAITED,
     Cache,
@@ -134,14 +134,16 @@ def program_cost(
     known = {} if known is None else known
     program = in_place(program)
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
-    fetched = tuple((inner, outer) for inner, outer in pairwise(machine.levels) if whole > _kept(inner))
+    fetched = tuple(
+        (inner, outer, 1.0 - lost) for inner, outer in pairwise(machine.levels) if (lost := _lost(whole, inner))
+    )
     launch = machine.kernel_us * _US
     seconds = 0.0
     terms: list[tuple[str, float]] = []
     for kernel in program.kernels:
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
-        key = kernel.body, buffers, len(fetched)
+        key = kernel.body, buffers, fetched
         nests = known.setdefault(key, [])
         if not nests:
             nests += _nests(in_first_blocks(kernel).body, buffers, extents, machine, threads, fetched)
@@ -156,7 +158,7 @@ def _nests(
     extents: Extents,
     machine: Machine,
     threads: int,
-    fetched: Sequence[tuple[Level, Level]],
+    fetched: Sequence[tuple[Level, Level, float]],
 ) -> list[_NestCost]:
     """The outermost statements ``body`` of a kernel that touches ``buffers``.
 
@@ -164,7 +166,7 @@ def _nests(
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
     """
     nodes = evaluate(body, extents)
-    places = iter(regions(nodes, buffers, extents))
+    places = iter(regions(nodes, buffers, extents, machine.streams))
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
@@ -186,7 +188,7 @@ def _nest(
     region: Region,
     machine: Machine,
     threads: int,
-    fetched: Sequence[tuple[Level, Level]],
+    fetched: Sequence[tuple[Level, Level, float]],
     known: Known,
 ) -> _NestCost:
     loops = _tasks(loop)
@@ -197,8 +199,8 @@ def _nest(
     phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
     split = SPLIT_CYCLES / machine.clock_ghz * share
     stall = 0.0
-    for inner, outer in fetched:
-        for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
+    for inner, outer, there in fetched:
+        for phase, found in zip(phases, region.phases(Cache(inner, outer), there), strict=False):
             if inner is machine.levels[0]:
                 lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
                 phase[0] = _computing(phase[0].seconds / _NS + lines * split)
@@ -236,9 +238,12 @@ def _merged(cost: _NestCost) -> _NestCost:
     return replace(cost, phases=(tuple(_Part(name, each, 0.0) for name, each in seconds.items()),))
 
 
-def _kept(level: Level) -> float:
-    """The bytes that are still in ``level`` when a program runs again: others use what is shared meanwhile."""
-    return level.bytes * (FITS if level.shared else 1.0)
+def _lost(whole: float, level: Level) -> float:
+    """The share of the ``whole`` bytes of a program that is gone from ``level`` when it runs again.
+
+    Others use what is shared meanwhile.
+    """
+    return CROWDED.lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
 
 
 def _stall(moved: Traffic, share: float, level: Level) -> float:

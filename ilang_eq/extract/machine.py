@@ -89,6 +89,8 @@ class Machine:
         levels: from the first-level data cache to main memory.
         fma_with_add: how long a multiply-add takes with an addition beside it, in times of one alone: 2 if they share
             ports, 1 if each has its own.
+        streams: rows side by side that prefetchers follow. 32 pages are what the one beside the second-level cache of
+            Intel's processors keeps an eye on.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Machine:
     scalar: Rates
     levels: tuple[Level, ...]
     fma_with_add: float = 2.0
+    streams: int = 32
 
     @property
     def lanes(self) -> int:

@@ -20,7 +20,6 @@ from ilang_eq.extract.footprint import (
     LINE,
     NONE,
     SHORT,
-    STREAMS,
     ByBuffer,
     Cache,
     Extents,
@@ -84,8 +83,21 @@ class Region:
         """What one run brings into a cache."""
         return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
-    def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
-        """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
+    def phases(self, into: Cache | TranslationBuffer, there: float = 0.0) -> list[ByBuffer]:
+        """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first.
+
+        Args:
+            there: the share of what a run touches that is in the cache before it.
+        """
+        found = self._from_nothing(into)
+        if there:
+            for buffer, span in self.whole.items():
+                first = found[self.uses[buffer][0].phase]
+                first[buffer] = first.get(buffer, NONE).plus(into.fetch(span).times(-there))
+        return found
+
+    def _from_nothing(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
+        """What one run brings into a cache that has nothing of it, phase by phase."""
         found: list[ByBuffer] = [{} for _ in range(self.count)]
         lost = self._lost(into)
         if not lost:
@@ -166,17 +178,18 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """The dimensions of a buffer, and whether it lies where the caller put it."""
+    """The dimensions of a buffer, whether it lies where the caller put it, and how many rows of it are followed."""
 
     dims: tuple[int, ...]
     argument: bool
+    streams: int
 
 
 class _Touch(NamedTuple):
-    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``dims``."""
+    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``array``."""
 
     place: Load
-    dims: tuple[int, ...]
+    array: _Array
     counts: tuple[float, ...]
     span: Span
 
@@ -187,11 +200,12 @@ class _Touch(NamedTuple):
         if True not in moves:
             return self
         counts = [count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)]
-        return _touch(self.place, self.dims, tuple(counts), self.span)
+        return _touch(self.place, self.array, tuple(counts), self.span)
 
 
-def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> _Touch:
+def _touch(place: Load, array: _Array, counts: tuple[float, ...], before: Span) -> _Touch:
     """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
+    dims = array.dims
     # what a divisor divides steps by multiples of it
     left = [count if count < dim else float(dim) for count, dim in zip(counts, dims, strict=True)]
     run, size = 1.0, 1
@@ -204,21 +218,16 @@ def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before
     runs, run = prod(left), run * ELEMENT_BYTES
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
-    pace = _pace(runs, run, stride, before)
+    pace = before.pace if before.pace.jump else Pace(run) if runs <= array.streams else Pace(before.run, stride)
     span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
-    return _Touch(place, dims, counts, span)
+    return _Touch(place, array, counts, span)
 
 
-def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
-    """How a loop goes through ``runs`` runs, if its iterations go through what was ``before``."""
-    if before.pace.jump:
-        return before.pace
-    return Pace(run) if runs <= STREAMS else Pace(before.run, stride)
-
-
-def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
-    """The outermost loops among ``nodes``."""
-    arrays = {b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input") for b in buffers}
+def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, streams: int) -> tuple[Region, ...]:
+    """The outermost loops among ``nodes``, where prefetchers follow so many ``streams`` side by side."""
+    arrays = {
+        b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", streams) for b in buffers
+    }
     return tuple(_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 
 
@@ -272,7 +281,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
                 accumulated,
                 array.argument and vectors,
             )
-            touches.append(_touch(place, array.dims, (1.0,) * len(place.indices), element))
+            touches.append(_touch(place, array, (1.0,) * len(place.indices), element))
     return touches
 
 

@@ -10,6 +10,7 @@ from ilang_eq.calibrate import calibration
 from ilang_eq.calibrate.caches import Cache
 from ilang_eq.calibrate.calibration import calibrate, measured
 from ilang_eq.calibrate.probes import Probe, Probes
+from ilang_eq.extract.footprint import CROWDED
 from ilang_eq.extract.machine import Machine, detect, load
 
 DEFAULT = load("generic_x86_64")
@@ -71,10 +72,20 @@ def test_levels_are_the_systems_and_main_memory() -> None:
     assert found.levels[3].bandwidth_all == found.levels[3].bandwidth
 
 
-def test_the_last_cache_is_as_large_as_it_is_quick() -> None:
-    slow = {"share 1.0": 9.0, "share 0.75": 9.0, "share 0.5": 1.5, "share 0.35": 1.2, "share 0.25": 1.0}
-    assert _measured(slow).levels[2].bytes == 0.5 * (1 << 20)
-    assert _measured(slow | {"share 0.5": 7.0}).levels[2].bytes == float(int(0.35 * (1 << 20)))
+@pytest.mark.parametrize("size", [1.0, 0.7, 0.4])
+def test_the_last_cache_is_as_large_as_what_it_loses_tells(size: float) -> None:
+    """A cache of a MiB, of which neighbours leave a part."""
+    lost = {share: CROWDED.lost(share / size) for share in (1.0, 0.75, 0.5, 0.35, 0.25)}
+    waits = {f"share {share}": 5.0 + 35.0 * part for share, part in lost.items()}
+    found = _measured(waits | {"kept": 5.0, "lost": 40.0}).levels[2].bytes
+    assert found == pytest.approx(size * (1 << 20), rel=0.01)
+
+
+def test_a_last_cache_that_loses_nothing_is_whole_and_one_that_loses_all_is_small() -> None:
+    shares = [f"share {share}" for share in (1.0, 0.75, 0.5, 0.35, 0.25)]
+    none, everything = (dict.fromkeys(shares, wait) | {"kept": 5.0, "lost": 40.0} for wait in (5.0, 40.0))
+    assert _measured(none).levels[2].bytes == 1 << 20
+    assert _measured(everything).levels[2].bytes == 1 << 18
 
 
 def test_probes_work_in_the_level_they_are_named_for() -> None:

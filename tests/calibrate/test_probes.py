@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,6 +48,19 @@ def test_a_cycle_visits_every_line_once() -> None:
         at = int(following[at // 2])
     assert at == 0
     assert sorted(visited) == [16 * n for n in range(100)]
+
+
+def test_a_cycle_goes_through_a_page_before_the_next() -> None:
+    memory = cycle(4096 * 3, 64, page=1024)
+    following = memory.view(np.int64)
+    at, visited = 0, []
+    for _ in range(192):
+        at = int(following[at // 2])
+        visited.append(at * 4 // 1024)
+    assert at == 0
+    changes = sum(before != after for before, after in pairwise(visited))
+    assert changes <= 12
+    assert set(visited) == set(range(12))
 
 
 def test_memory_is_aligned() -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from ilang_eq.extract.footprint import (
     FOLLOWED,
     LINE,
-    STREAMS,
     Cache,
     Pace,
     Span,
@@ -22,6 +21,7 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
+STREAMS = 16
 LEVEL, SOURCE, *_ = load("x86_64_avx512").levels
 CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
@@ -36,7 +36,7 @@ def nest(component: Component, *shape: int) -> Region:
     program = lower(wire(component))
     extents = {(0, d): n for d, n in enumerate(shape)}
     (kernel,) = program.kernels
-    return regions(evaluate(kernel.body, extents), program.buffers, extents)[-1]
+    return regions(evaluate(kernel.body, extents), program.buffers, extents, STREAMS)[-1]
 
 
 @pytest.mark.parametrize("order", ["iji'j'", "jii'j'", "ii'jj'", "jj'ii'"])
@@ -122,6 +122,17 @@ def test_what_the_next_pass_reads_again_may_still_be_there() -> None:
     first, again = (found[n]["in0"].all for n in (0, 1))
     assert first == 64 * 4096 * 4
     assert 0 < again < 0.7 * first
+
+
+@given(st.floats(0, 1), st.sampled_from([16, 1 << 12, 1 << 15]))
+def test_what_is_there_already_is_not_fetched(share: float, columns: int) -> None:
+    """Whether rows stay between passes or not, they come for the first time once."""
+    region = nest(PASSES, 64, columns)
+    found = (region.phases(CACHE, there) for there in (0.0, share))
+    nothing, some = (Traffic.total(t for phase in phases for t in phase.values()) for phases in found)
+    whole = sum(CACHE.fetch(span).all for span in region.whole.values())
+    assert some.all == pytest.approx(nothing.all - share * whole)
+    assert min(some) >= -1e-6
 
 
 def test_phases_of_traffic_are_those_of_issue() -> None:
