@@ -7,7 +7,7 @@ fetched anew, in part where it nearly fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, prod
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from ilang_eq.extract.footprint import (
 )
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
+from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
 
 
@@ -178,11 +179,23 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """The dimensions of a buffer, whether it lies where the caller put it, and how many rows of it are followed."""
+    """A buffer.
+
+    Args:
+        dims: its dimensions.
+        argument: whether it lies where the caller put it.
+        streams: how many rows of it prefetchers follow side by side.
+        asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
+    """
 
     dims: tuple[int, ...]
     argument: bool
     streams: int
+    asked: bool = False
+
+    def followed(self, runs: float, stride: int) -> bool:
+        """Whether so many ``runs`` side by side come foreseen, ``stride`` bytes from one to the next."""
+        return runs <= self.streams or (self.asked and runs * stride <= ROOM * ELEMENT_BYTES)
 
 
 class _Touch(NamedTuple):
@@ -218,7 +231,7 @@ def _touch(place: Load, array: _Array, counts: tuple[float, ...], before: Span) 
     runs, run = prod(left), run * ELEMENT_BYTES
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
-    pace = before.pace if before.pace.jump else Pace(run) if runs <= array.streams else Pace(before.run, stride)
+    pace = before.pace if before.pace.jump else Pace(run) if array.followed(runs, stride) else Pace(before.run, stride)
     span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
     return _Touch(place, array, counts, span)
 
@@ -262,7 +275,9 @@ def _touched(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
 def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     """Every place in the statements of ``loop`` itself, once; scalars live in registers."""
     found: dict[Load, tuple[bool, bool]] = {}
-    for statement in (node for node in loop.body if not isinstance(node, Loop)):
+    own = [node for node in loop.body if not isinstance(node, Loop)]
+    asked = calls_functions(own)
+    for statement in own:
         for place in loads(statement.value):
             found.setdefault(place, (False, False))
         found[statement.target] = True, isinstance(statement, Accumulate)
@@ -270,6 +285,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     for place, (written, accumulated) in found.items():
         if place.indices:
             array = arrays[place.buffer]
+            array = replace(array, asked=asked and array.argument)
             vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * ELEMENT_BYTES > SHORT
             element = Span(
                 1.0,

@@ -10,12 +10,12 @@ writes; all in one pass would be more than memory can bring in its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.lower.dependence import innermost
-from ilang_eq.lower.ir import Apply, Buffer, Extent, For, Index, Load, Scalar
+from ilang_eq.lower.ir import Apply, Buffer, Extent, For, Index, Load, Scalar, Statement
 from ilang_eq.lower.walk import mentions, places, updates, walk
 
 SHARES = 4
@@ -117,7 +117,7 @@ def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
             if count:
                 requests[n].append(Request(_start(place, row), user == 0, written, first, count))
             first += count
-    slow = any(request.written for asked in requests for request in asked) or _calls_functions(row)
+    slow = any(request.written for asked in requests for request in asked) or calls_functions(row.body)
     return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
 
 
@@ -126,8 +126,9 @@ def worthwhile(sizes: Sequence[int], rows: int) -> bool:
     return prod(sizes) >= FAR and sizes[-1] >= LONG and rows * sizes[-1] <= ROOM
 
 
-def _calls_functions(row: For) -> bool:
-    return any(op in _FUNCTIONS for update in updates(row.body) for op in _ops(update.value))
+def calls_functions(body: Iterable[Statement]) -> bool:
+    """Whether it computes so much that memory has time to bring more."""
+    return any(op in _FUNCTIONS for update in updates(body) for op in _ops(update.value))
 
 
 def _ops(value: Scalar) -> Iterator[str]:
