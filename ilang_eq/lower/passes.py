@@ -10,7 +10,7 @@ writes; all in one pass would be more than memory can bring in its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -126,7 +126,7 @@ def worthwhile(sizes: Sequence[int], rows: int) -> bool:
     return prod(sizes) >= FAR and sizes[-1] >= LONG and rows * sizes[-1] <= ROOM
 
 
-def calls_functions(body: Iterable[Statement]) -> bool:
+def calls_functions(body: Sequence[Statement]) -> bool:
     """Whether it computes so much that memory has time to bring more."""
     return any(op in _FUNCTIONS for update in updates(body) for op in _ops(update.value))
 

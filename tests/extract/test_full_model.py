@@ -8,7 +8,7 @@ import pytest
 
 from ilang_eq.extract import full_model, overlap
 from ilang_eq.extract.full_model import Cost, _Part, program_cost
-from ilang_eq.extract.leaves import FOLD_CYCLES, fold_cycles
+from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -302,11 +302,19 @@ def test_short_vectors_take_as_long_as_whole_ones() -> None:
 
 def test_shorter_vectors_take_more_steps_to_fold() -> None:
     """A strip of 64 partial results: 3 vectors of 16 with the next and 4 halvings, or 7 of 8 and 3 halvings."""
-    assert [fold_cycles(lanes) / FOLD_CYCLES for lanes in (16, 8)] == [7, 10]
+    assert [fold_cycles(lanes) for lanes in (16, 8)] == [
+        3 * JOIN_CYCLES + 4 * HALVE_CYCLES,
+        7 * JOIN_CYCLES + 3 * HALVE_CYCLES,
+    ]
 
 
 def test_a_short_strip_takes_fewer_steps_to_fold() -> None:
-    assert [fold_cycles(8, strip) / FOLD_CYCLES for strip in (64, 16, 8, 4)] == [10, 4, 3, 3]
+    assert [fold_cycles(8, strip) - 3 * HALVE_CYCLES for strip in (64, 16, 8, 4)] == [
+        7 * JOIN_CYCLES,
+        JOIN_CYCLES,
+        0,
+        0,
+    ]
 
 
 def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own() -> None:
