@@ -101,6 +101,13 @@ def test_a_strip_is_foreseen_while_its_rows_can_be_followed_side_by_side(rows: i
     assert [span.pace.jump == 0 for span in region.whole.values()] == [foreseen, foreseen]
 
 
+@pytest.mark.parametrize(("op", "rows", "foreseen"), [("^", 24, True), ("^", 48, False), ("-", 24, False)])
+def test_rows_of_arguments_are_asked_for_where_functions_give_time(op: str, rows: int, foreseen: bool) -> None:
+    """More of them than prefetchers follow, but no more than kernels ask for."""
+    region = nest(i(f"{op}ij~ij|i:{rows},j:16|iji'j'"), rows, 2048)
+    assert (region.whole["in0"].pace.jump == 0) == foreseen
+
+
 def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
     along, across = (nest(i(f"^ij~ij|j:16|{order}"), 512, 4096) for order in ("ijj'", "jij'"))
     assert {span.pace for span in along.whole.values()} == {Pace(4.0 * 512 * 4096)}
