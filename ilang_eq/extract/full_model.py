@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, prod
-from typing import NamedTuple
+from math import ceil, inf, prod
+from typing import NamedTuple, Protocol
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
@@ -76,6 +76,14 @@ class Cost:
         return len({name.partition(": ")[0] for name, _ in self.terms})
 
 
+class Model(Protocol):
+    """A full model of a target."""
+
+    def __call__(self, program: Program, extents: Extents, most: float = inf, /) -> Cost:
+        """What ``program`` takes at ``extents``; just ``most`` seconds, if it is certain to take more."""
+        ...
+
+
 class _Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out what is in panels.
 
@@ -124,12 +132,18 @@ def _seconds(phase: _Phase) -> float:
 
 
 def program_cost(
-    program: Program, extents: Extents, machine: Machine, threads: int, known: Costed | None = None
+    program: Program,
+    extents: Extents,
+    machine: Machine,
+    threads: int,
+    known: Costed | None = None,
+    most: float = inf,
 ) -> Cost:
     """What ``program`` takes in C at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
 
     Args:
         known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
+        most: seconds beyond which it does not matter: just these if issuing alone takes more.
     """
     known = {} if known is None else known
     program = in_place(program)
@@ -142,9 +156,13 @@ def program_cost(
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
         key = kernel.body, buffers, len(fetched)
-        nests = known.setdefault(key, [])
-        if not nests:
-            nests += _nests(in_first_blocks(kernel).body, buffers, extents, machine, threads, fetched)
+        nests = known.get(key)
+        if nests is None:
+            body = in_first_blocks(kernel).body
+            nests = _nests(body, buffers, extents, machine, threads, fetched, most - seconds - launch)
+            if nests is None:
+                return Cost(most, ())
+            known[key] = nests
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
@@ -157,44 +175,58 @@ def _nests(
     machine: Machine,
     threads: int,
     fetched: Sequence[tuple[Level, Level]],
-) -> list[_NestCost]:
-    """The outermost statements ``body`` of a kernel that touches ``buffers``.
+    most: float,
+) -> list[_NestCost] | None:
+    """The outermost statements ``body`` of a kernel that touches ``buffers``; None if issuing takes more than ``most``.
 
     Args:
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
     """
     nodes = evaluate(body, extents)
-    places = iter(regions(nodes, buffers, extents))
+    places = regions(nodes, buffers, extents)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
-    for node in nodes:
-        if isinstance(node, Loop):
-            cost = _nest(node, next(places), machine, threads, fetched, known)
-            costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
+    issued = [_issued(node, machine, threads, known) for node in nodes if isinstance(node, Loop)]
+    if sum(sum(issue.times) for issue in issued) * _NS > most:
+        return None
+    for issue, place in zip(issued, places, strict=True):
+        cost = _nest(issue, place, machine, fetched, known)
+        costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
     return costs
 
 
-def _nest(
-    loop: Loop,
-    region: Region,
-    machine: Machine,
-    threads: int,
-    fetched: Sequence[tuple[Level, Level]],
-    known: Known,
-) -> _NestCost:
+class _Issued(NamedTuple):
+    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest of the threads ``used``.
+
+    It has the part ``share`` of the work.
+    """
+
+    times: tuple[float, ...]
+    used: int
+    share: float
+
+
+def _issued(loop: Loop, machine: Machine, threads: int, known: Known) -> _Issued:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
+    return _Issued(tuple([time * share for time in (*issue_times(loop, machine, known), search)]), used, share)
+
+
+def _nest(
+    issued: _Issued, region: Region, machine: Machine, fetched: Sequence[tuple[Level, Level]], known: Known
+) -> _NestCost:
+    phases = [[_computing(time)] for time in issued.times]
+    share = issued.share
     split = SPLIT_CYCLES / machine.clock_ghz * share
     stall = 0.0
     for inner, outer in fetched:
@@ -210,7 +242,7 @@ def _nest(
     for entries, cost, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
         stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
-    overhead = machine.fork_join_us * _US if used > 1 else 0.0
+    overhead = machine.fork_join_us * _US if issued.used > 1 else 0.0
     return _NestCost(tuple(map(tuple, phases)), stall, overhead)
 
 

@@ -6,9 +6,9 @@ fetched anew, in part where it nearly fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
 
@@ -62,6 +62,9 @@ class _Use(NamedTuple):
     since: _Between | None
 
 
+_ONCE = (_Use(0, None),)
+
+
 @dataclass(frozen=True)
 class Region:
     """A loop, with what one run of it touches.
@@ -82,12 +85,16 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
+        if isinstance(into, TranslationBuffer) and not self.gaps:
+            return NONE
         return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
     def phases(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first."""
-        found: list[ByBuffer] = [{} for _ in range(self.count)]
         lost = self._lost(into)
+        if not lost and not self.loops:
+            return [{buffer: into.fetch(span) for buffer, span in self.whole.items()}]
+        found: list[ByBuffer] = [{} for _ in range(self.count)]
         if not lost:
             for buffer, span in self.whole.items():
                 found[self.uses[buffer][0].phase][buffer] = into.fetch(span)
@@ -145,8 +152,10 @@ class Region:
         return 1 + sum(loop.count for loop in self.loops)
 
     @cached_property
-    def uses(self) -> Mapping[str, list[_Use]]:
+    def uses(self) -> Mapping[str, Sequence[_Use]]:
         """How the phases use each buffer, in their order; the last phase is of the body's own statements."""
+        if not self.loops:
+            return dict.fromkeys(self.whole, _ONCE)
         found: dict[str, list[_Use]] = {}
         owners: dict[str, int] = {}
         before = 0
@@ -186,11 +195,12 @@ class _Touch(NamedTuple):
         moves = [variable in index.variables for index in self.place.indices]
         if True not in moves:
             return self
-        counts = [count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)]
-        return _touch(self.place, self.dims, tuple(counts), self.span)
+        counts = tuple([count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)])
+        return _Touch(self.place, self.dims, counts, _span(self.dims, counts, self.span))
 
 
-def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> _Touch:
+@lru_cache(maxsize=4096)
+def _span(dims: tuple[int, ...], counts: tuple[float, ...], before: Span) -> Span:
     """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
     # what a divisor divides steps by multiples of it
     left = [count if count < dim else float(dim) for count, dim in zip(counts, dims, strict=True)]
@@ -205,8 +215,7 @@ def _touch(place: Load, dims: tuple[int, ...], counts: tuple[float, ...], before
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     pace = _pace(runs, run, stride, before)
-    span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
-    return _Touch(place, dims, counts, span)
+    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
 
 
 def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
@@ -216,10 +225,10 @@ def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
     return Pace(run) if runs <= STREAMS else Pace(before.run, stride)
 
 
-def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> tuple[Region, ...]:
+def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> Iterator[Region]:
     """The outermost loops among ``nodes``."""
     arrays = {b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input") for b in buffers}
-    return tuple(_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
+    return (_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 
 
 def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
@@ -272,7 +281,8 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
                 accumulated,
                 array.argument and vectors,
             )
-            touches.append(_touch(place, array.dims, (1.0,) * len(place.indices), element))
+            counts = (1.0,) * len(place.indices)
+            touches.append(_Touch(place, array.dims, counts, _span(array.dims, counts, element)))
     return touches
 
 

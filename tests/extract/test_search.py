@@ -31,7 +31,10 @@ MACHINE = load("x86_64_avx512")
 
 
 def models(threads: int) -> Models:
-    return Models(MACHINE, threads, lambda program, extents: program_cost(program, extents, MACHINE, threads))
+    def judge(program: Program, extents: Extents, most: float = inf) -> Cost:
+        return program_cost(program, extents, MACHINE, threads, most=most)
+
+    return Models(MACHINE, threads, judge)
 
 
 Extents = Mapping[tuple[int, int], int]
@@ -175,7 +178,7 @@ def test_a_tile_is_found_behind_one_that_is_no_better(monkeypatch: pytest.Monkey
     behind = {axis: [o for o in options[axis] if o > tile][1:2] for axis, tile in tiles.items()}
     axis, (tile,) = next(item for item in behind.items() if item[1])
     wanted = start.retiled({**tiles, axis: tile}).graph
-    judge = Judge(lambda program, extents: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
+    judge = Judge(lambda program, extents, most=inf: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
     assert refined([start], options, judge)[0].graph == wanted
 
 
