@@ -177,10 +177,11 @@ def _nests(
     fetched: Sequence[tuple[Level, Level]],
     most: float,
 ) -> list[_NestCost] | None:
-    """The outermost statements ``body`` of a kernel that touches ``buffers``; None if issuing takes more than ``most``.
+    """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
 
     Args:
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
+        most: seconds; what is found to take more is not gone into further.
     """
     nodes = evaluate(body, extents)
     places = regions(nodes, buffers, extents)
@@ -191,11 +192,16 @@ def _nests(
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
     issued = [_issued(node, machine, threads, known) for node in nodes if isinstance(node, Loop)]
-    if sum(sum(issue.times) for issue in issued) * _NS > most:
+    left = most - sum(issue.seconds for issue in issued)
+    if left < 0.0:
         return None
-    for issue, place in zip(issued, places, strict=True):
-        cost = _nest(issue, place, machine, fetched, known)
-        costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
+    for issue, place, nest in zip(issued, places, nests, strict=True):
+        ahead = _asks_ahead(nest, buffers, extents)
+        cost = _nest(issue, place, machine, fetched, known, ahead, left + issue.seconds)
+        if cost is None:
+            return None
+        left -= cost.seconds - issue.seconds
+        costs.append(cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
@@ -212,6 +218,11 @@ class _Issued(NamedTuple):
     used: int
     share: float
 
+    @property
+    def seconds(self) -> float:
+        """All together."""
+        return sum(self.times) * _NS
+
 
 def _issued(loop: Loop, machine: Machine, threads: int, known: Known) -> _Issued:
     loops = _tasks(loop)
@@ -223,27 +234,51 @@ def _issued(loop: Loop, machine: Machine, threads: int, known: Known) -> _Issued
 
 
 def _nest(
-    issued: _Issued, region: Region, machine: Machine, fetched: Sequence[tuple[Level, Level]], known: Known
-) -> _NestCost:
-    phases = [[_computing(time)] for time in issued.times]
-    share = issued.share
-    split = SPLIT_CYCLES / machine.clock_ghz * share
-    stall = 0.0
+    issued: _Issued,
+    region: Region,
+    machine: Machine,
+    fetched: Sequence[tuple[Level, Level]],
+    known: Known,
+    ahead: bool,
+    most: float,
+) -> _NestCost | None:
+    """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
+
+    What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
+    a share of that.
+    """
+    cost = _NestCost(tuple((_computing(time),) for time in issued.times), 0.0, 0.0)
+    split = SPLIT_CYCLES / machine.clock_ghz * issued.share
     for inner, outer in fetched:
-        for phase, found in zip(phases, region.phases(Cache(inner, outer)), strict=False):
-            if inner is machine.levels[0]:
-                lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
-                phase[0] = _computing(phase[0].seconds / _NS + lines * split)
-            moved = Traffic.total(found.values())
-            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
-            seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
-            phase.append(_Part(outer.name, *seconds))
-            stall += _stall(moved, share, outer) * _NS
-    for entries, cost, repeated in TRANSLATIONS:
+        cost = _moving(cost, region, inner, outer, known, issued.share, split if inner is machine.levels[0] else 0.0)
+        if (_merged(cost) if ahead else cost).seconds > most:
+            return None
+    stall = cost.stall
+    for entries, each, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
-        stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
+        stall += (pages.bytes * each * issued.share + pages.apart * repeated * split) * _NS
     overhead = machine.fork_join_us * _US if issued.used > 1 else 0.0
-    return _NestCost(tuple(map(tuple, phases)), stall, overhead)
+    cost = _NestCost(cost.phases, stall, overhead)
+    return _merged(cost) if ahead else cost
+
+
+def _moving(
+    cost: _NestCost, region: Region, inner: Level, outer: Level, known: Known, share: float, split: float
+) -> _NestCost:
+    """``cost`` with what comes from ``outer`` to ``inner``; each line in two costs issuing ``split`` nanoseconds."""
+    phases: list[_Phase] = []
+    stall = cost.stall
+    for (issue, *others), found in zip(cost.phases, region.phases(Cache(inner, outer)), strict=False):
+        if split:
+            lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
+            issue = _computing(issue.seconds / _NS + lines * split)
+        moved = Traffic.total(found.values())
+        asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
+        seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+        phases.append((issue, *others, _Part(outer.name, *seconds)))
+        stall += _stall(moved, share, outer) * _NS
+    # last comes finding positions, which moves nothing
+    return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

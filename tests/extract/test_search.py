@@ -22,6 +22,7 @@ from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
+from ilang_eq.lower.ir import Program
 from ilang_eq.lower.plan import summarise
 from ilang_eq.rewrites.space import AxisId, Space
 from tests.extract import spaces
@@ -31,7 +32,7 @@ MACHINE = load("x86_64_avx512")
 
 
 def models(threads: int) -> Models:
-    def judge(program: Program, extents: Extents, most: float = inf) -> Cost:
+    def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
         return program_cost(program, extents, MACHINE, threads, most=most)
 
     return Models(MACHINE, threads, judge)
@@ -178,7 +179,7 @@ def test_a_tile_is_found_behind_one_that_is_no_better(monkeypatch: pytest.Monkey
     behind = {axis: [o for o in options[axis] if o > tile][1:2] for axis, tile in tiles.items()}
     axis, (tile,) = next(item for item in behind.items() if item[1])
     wanted = start.retiled({**tiles, axis: tile}).graph
-    judge = Judge(lambda program, extents, most=inf: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
+    judge = Judge(lambda program, extents, most=math.inf: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
     assert refined([start], options, judge)[0].graph == wanted
 
 
