@@ -143,7 +143,7 @@ def program_cost(
 
     Args:
         known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
-        most: seconds beyond which it does not matter: just these if issuing alone takes more.
+        most: seconds beyond which it does not matter how many: just these, if it is found to take more.
     """
     known = {} if known is None else known
     program = in_place(program)
@@ -156,13 +156,13 @@ def program_cost(
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
         key = kernel.body, buffers, len(fetched)
-        nests = known.get(key)
-        if nests is None:
+        nests = known.setdefault(key, [])
+        if not nests:
             body = in_first_blocks(kernel).body
-            nests = _nests(body, buffers, extents, machine, threads, fetched, most - seconds - launch)
-            if nests is None:
+            found = _nests(body, buffers, extents, machine, threads, fetched, most - seconds - launch)
+            if found is None:
                 return Cost(most, ())
-            known[key] = nests
+            nests += found
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))

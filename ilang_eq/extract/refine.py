@@ -50,6 +50,14 @@ PASSED = 2
 
 
 @dataclass(slots=True)
+class Bound:
+    """What a graph takes in ``seconds``, or, if that is not ``exact``, takes at least."""
+
+    seconds: float = -math.inf
+    exact: bool = False
+
+
+@dataclass(slots=True)
 class Judge:
     """The full model of a target, with what it has said before; a graph that cannot be lowered costs infinitely much.
 
@@ -57,15 +65,12 @@ class Judge:
         cost: the full model.
         extents: the size of every (input, dimension).
         constants: inputs that stay the same: what depends on them alone costs nothing.
-        known: what graphs take.
-        least: what others take at least.
     """
 
     cost: Model
     extents: Extents
     constants: frozenset[int] = frozenset()
-    known: dict[Graph, float] = field(default_factory=dict)
-    least: dict[Graph, float] = field(default_factory=dict)
+    known: dict[Graph, Bound] = field(default_factory=dict)
 
     @staticmethod
     def of(space: Space, sizes: Mapping[AxisId, int], cost: Model) -> Judge:
@@ -76,13 +81,11 @@ class Judge:
 
     def seconds(self, graph: Graph, most: float = math.inf) -> float:
         """What ``graph`` takes; or just ``most``, if it is certain to take more."""
-        known = self.known.get(graph)
-        if known is None and self.least.get(graph, -math.inf) >= most:
-            return most
-        if known is None:
-            known = self._judged(graph, most)
-            (self.least if known == most else self.known)[graph] = known
-        return known
+        known = self.known.setdefault(graph, Bound())
+        if not known.exact and known.seconds < most:
+            known.seconds = self._judged(graph, most)
+            known.exact = known.seconds != most
+        return known.seconds if known.exact else most
 
     def _judged(self, graph: Graph, most: float) -> float:
         try:
