@@ -226,7 +226,7 @@ def _pace(runs: float, run: float, stride: int, before: Span) -> Pace:
 
 
 def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents) -> Iterator[Region]:
-    """The outermost loops among ``nodes``."""
+    """The outermost loops among ``nodes``, each found when it is asked for."""
     arrays = {b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input") for b in buffers}
     return (_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 
