@@ -28,6 +28,9 @@ _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 Axes = tuple[AxisId, ...]
 
+_Digits = tuple[tuple[int, int | None], ...]
+"""Staged operands, each with the number of tile loops that it is staged under; None if it is inlined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -145,23 +148,39 @@ class _Builder:
         return (tile,) if size is None else (tile // size, size)
 
     def _node(self, state: State, member: Variant, found: Mapping[ClassId, _Made], layout: Axes) -> Node:
-        node, operands = self.structure.node(member), self.structure.operands(member)
-        names = _letters(self.structure.loops(member))
-        read = [_read(operand, found, names) for operand in operands]
-        output = _spelt(layout, names)
-        split = [axis for axis in state.nest if self.schedule.tiles[axis] > 1]
-        expr = Expr(
-            node.op,
-            tuple(written for written, _ in read),
-            output,
-            tuple((names[axis], self._factors(state, axis)) for axis in sorted(split)),
-            self._order(state, member, names),
-        )
-        return Node(_plain(expr), tuple(source for _, source in read))
+        sources = tuple(_source(operand, found) for operand in self.structure.operands(member))
+        return Node(self._expr(state, member, found, layout), sources)
 
-    def _order(self, state: State, member: Variant, names: Mapping[AxisId, str]) -> tuple[OrderItem, ...]:
-        """The loops, with every staged operand's digit after those it is staged under."""
+    def _expr(self, state: State, member: Variant, found: Mapping[ClassId, _Made], layout: Axes) -> Expr:
+        """What ``member`` computes, scheduled; written once for all schedules that have it do the same."""
+        block = self._block(state)
         digits = self._digits(state, member)
+        tiles = tuple(self.schedule.tiles[axis] for axis in state.nest)
+        read = tuple((of, made.axes) for of, made in found.items())
+        cut = (block.depth, *block.sizes.items())
+        key = (member, state.nest, state.order, layout, tiles, cut, digits, read)
+        expr = self.structure.written.get(key)
+        if expr is None:
+            expr = self.structure.written[key] = self._written(state, member, found, layout, digits)
+        return expr
+
+    def _written(
+        self, state: State, member: Variant, found: Mapping[ClassId, _Made], layout: Axes, digits: _Digits
+    ) -> Expr:
+        names = _letters(self.structure.loops(member))
+        split = [axis for axis in state.nest if self.schedule.tiles[axis] > 1]
+        return _plain(
+            Expr(
+                self.structure.node(member).op,
+                tuple(_read(operand, found, names) for operand in self.structure.operands(member)),
+                _spelt(layout, names),
+                tuple((names[axis], self._factors(state, axis)) for axis in sorted(split)),
+                self._order(state, names, digits),
+            )
+        )
+
+    def _order(self, state: State, names: Mapping[AxisId, str], digits: _Digits) -> tuple[OrderItem, ...]:
+        """The loops, with every staged operand's digit after those it is staged under."""
         items: list[OrderItem] = []
         depth = 0
         for axis, level in self._loops(state):
@@ -172,7 +191,7 @@ class _Builder:
         items.extend(Stage(k) for k, site in digits if site is None)
         return tuple(items)
 
-    def _digits(self, state: State, member: Variant) -> list[tuple[int, int | None]]:
+    def _digits(self, state: State, member: Variant) -> _Digits:
         """Operands with the number of tile loops that they are staged under, None if inlined; reductions first."""
         inlined = {v.of for v in state.fusion.inlined}
         found: list[tuple[bool, int, int | None]] = []
@@ -182,18 +201,31 @@ class _Builder:
             elif isinstance(operand, Computed) and self.schedule.sites[state.root.of, operand.of]:
                 producer = self.structure.node(self.schedule.states[operand.of].root)
                 found.append((isinstance(producer, Apply), k, self.schedule.sites[state.root.of, operand.of]))
-        return [(k, site) for _, k, site in sorted(found, key=lambda digit: digit[:2])]
+        return tuple((k, site) for _, k, site in sorted(found, key=lambda digit: digit[:2]))
 
 
-def _read(operand: Operand, found: Mapping[ClassId, _Made], names: Mapping[AxisId, str]) -> tuple[Written, Source]:
-    """An operand as it is written, and where it comes from."""
+def _read(operand: Operand, found: Mapping[ClassId, _Made], names: Mapping[AxisId, str]) -> Written:
+    """An operand as it is written."""
     match operand:
-        case Argument(index, axes):
-            return Access(_spelt(axes, names)), Input(index)
+        case Argument(_, axes):
+            return Access(_spelt(axes, names))
         case Number(value):
-            return Literal(value), Literal(value)
+            return Literal(value)
         case Computed(of):
-            return Access(_spelt(operand.names(found[of].axes), names)), Value(found[of].node)
+            return Access(_spelt(operand.names(found[of].axes), names))
+        case other:
+            assert_never(other)
+
+
+def _source(operand: Operand, found: Mapping[ClassId, _Made]) -> Source:
+    """Where an operand comes from."""
+    match operand:
+        case Argument(index):
+            return Input(index)
+        case Number(value):
+            return Literal(value)
+        case Computed(of):
+            return Value(found[of].node)
         case other:
             assert_never(other)
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, prod
-from typing import NamedTuple
+from math import ceil, inf, prod
+from typing import NamedTuple, Protocol
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
     CROWDED,
     LINE,
     WAITED,
+    ByBuffer,
     Cache,
     Extents,
     Traffic,
@@ -76,6 +77,14 @@ class Cost:
         return len({name.partition(": ")[0] for name, _ in self.terms})
 
 
+class Model(Protocol):
+    """A full model of a target."""
+
+    def __call__(self, program: Program, extents: Extents, most: float = inf, /) -> Cost:
+        """What ``program`` takes at ``extents``; just ``most`` seconds, if it is certain to take more."""
+        ...
+
+
 class _Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out what is in panels.
 
@@ -124,12 +133,18 @@ def _seconds(phase: _Phase) -> float:
 
 
 def program_cost(
-    program: Program, extents: Extents, machine: Machine, threads: int, known: Costed | None = None
+    program: Program,
+    extents: Extents,
+    machine: Machine,
+    threads: int,
+    known: Costed | None = None,
+    most: float = inf,
 ) -> Cost:
     """What ``program`` takes in C at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
 
     Args:
         known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
+        most: seconds beyond which it does not matter how many: just these, if it is found to take more.
     """
     known = {} if known is None else known
     program = in_place(program)
@@ -146,7 +161,11 @@ def program_cost(
         key = kernel.body, buffers, fetched
         nests = known.setdefault(key, [])
         if not nests:
-            nests += _nests(in_first_blocks(kernel).body, buffers, extents, machine, threads, fetched)
+            body = in_first_blocks(kernel).body
+            found = _nests(body, buffers, extents, machine, threads, fetched, most - seconds - launch)
+            if found is None:
+                return Cost(most, ())
+            nests += found
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
@@ -159,61 +178,118 @@ def _nests(
     machine: Machine,
     threads: int,
     fetched: Sequence[tuple[Level, Level, float]],
-) -> list[_NestCost]:
-    """The outermost statements ``body`` of a kernel that touches ``buffers``.
+    most: float,
+) -> list[_NestCost] | None:
+    """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
 
     Args:
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
+        most: seconds; what is found to take more is not gone into further.
     """
     nodes = evaluate(body, extents)
-    places = iter(regions(nodes, buffers, extents, machine.streams))
+    places = regions(nodes, buffers, extents, machine.streams)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
-    for node in nodes:
-        if isinstance(node, Loop):
-            cost = _nest(node, next(places), machine, threads, fetched, known)
-            costs.append(_merged(cost) if _asks_ahead(next(nests), buffers, extents) else cost)
+    issued = [_issued(node, machine, threads, known) for node in nodes if isinstance(node, Loop)]
+    left = most - sum(issue.seconds for issue in issued)
+    if left < 0.0:
+        return None
+    for issue, place, nest in zip(issued, places, nests, strict=True):
+        ahead = _asks_ahead(nest, buffers, extents)
+        cost = _nest(issue, place, machine, fetched, known, ahead, left + issue.seconds)
+        if cost is None:
+            return None
+        left -= cost.seconds - issue.seconds
+        costs.append(cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
         costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
     return costs
 
 
-def _nest(
-    loop: Loop,
-    region: Region,
-    machine: Machine,
-    threads: int,
-    fetched: Sequence[tuple[Level, Level, float]],
-    known: Known,
-) -> _NestCost:
+class _Issued(NamedTuple):
+    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest of the threads ``used``.
+
+    It has the part ``share`` of the work.
+    """
+
+    times: tuple[float, ...]
+    used: int
+    share: float
+
+    @property
+    def seconds(self) -> float:
+        """All together."""
+        return sum(self.times) * _NS
+
+
+def _issued(loop: Loop, machine: Machine, threads: int, known: Known) -> _Issued:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    phases = [[_computing(time * share)] for time in (*issue_times(loop, machine, known), search)]
-    split = SPLIT_CYCLES / machine.clock_ghz * share
-    stall = 0.0
+    return _Issued(tuple([time * share for time in (*issue_times(loop, machine, known), search)]), used, share)
+
+
+def _nest(
+    issued: _Issued,
+    region: Region,
+    machine: Machine,
+    fetched: Sequence[tuple[Level, Level, float]],
+    known: Known,
+    ahead: bool,
+    most: float,
+) -> _NestCost | None:
+    """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
+
+    What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
+    a share of that.
+    """
+    cost = _NestCost(tuple((_computing(time),) for time in issued.times), 0.0, 0.0)
+    split = SPLIT_CYCLES / machine.clock_ghz * issued.share
     for inner, outer, there in fetched:
-        for phase, found in zip(phases, region.phases(Cache(inner, outer), there), strict=False):
-            if inner is machine.levels[0]:
-                lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
-                phase[0] = _computing(phase[0].seconds / _NS + lines * split)
-            moved = Traffic.total(found.values())
-            asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
-            seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
-            phase.append(_Part(outer.name, *seconds))
-            stall += _stall(moved, share, outer) * _NS
-    for entries, cost, repeated in TRANSLATIONS:
+        moved = region.phases(Cache(inner, outer), there)
+        at_once = split if inner is machine.levels[0] else 0.0
+        cost = _moving(cost, region, moved, outer, known, issued.share, at_once)
+        if (_merged(cost) if ahead else cost).seconds > most:
+            return None
+    stall = cost.stall
+    for entries, each, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
-        stall += (pages.bytes * cost * share + pages.apart * repeated * split) * _NS
-    overhead = machine.fork_join_us * _US if used > 1 else 0.0
-    return _NestCost(tuple(map(tuple, phases)), stall, overhead)
+        stall += (pages.bytes * each * issued.share + pages.apart * repeated * split) * _NS
+    overhead = machine.fork_join_us * _US if issued.used > 1 else 0.0
+    cost = _NestCost(cost.phases, stall, overhead)
+    return _merged(cost) if ahead else cost
+
+
+def _moving(
+    cost: _NestCost,
+    region: Region,
+    moves: Sequence[ByBuffer],
+    outer: Level,
+    known: Known,
+    share: float,
+    split: float,
+) -> _NestCost:
+    """``cost`` with what ``moves`` phase by phase out of ``outer``; lines in two cost issuing ``split`` nanoseconds."""
+    phases: list[_Phase] = []
+    stall = cost.stall
+    for (issue, *others), found in zip(cost.phases, moves, strict=False):
+        if split:
+            lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
+            issue = _computing(issue.seconds / _NS + lines * split)
+        moved = Traffic.total(found.values())
+        asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
+        seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+        phases.append((issue, *others, _Part(outer.name, *seconds)))
+        stall += _stall(moved, share, outer) * _NS
+    # last comes finding positions, which moves nothing
+    return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

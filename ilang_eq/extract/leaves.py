@@ -92,34 +92,37 @@ NOTHING = Known()
 
 @dataclass(slots=True)
 class _Tally:
-    """Demands on the core, for all executions: ``lanes`` innermost iterations at a time, perhaps under a mask."""
+    """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
+
+    The arithmetic units are ``busy``, and so long ``masked`` if vectors are under a mask.
+    """
 
     stack: Stack
     machine: Machine
     lanes: int
-    masked: bool
     known: Known
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
+    masking: float = 0.0
     bytes: float = 0.0
     chain: float = 0.0
     folds: float = 0.0
     rows: float = 0.0
     terms: dict[Load, _Term] = field(default_factory=dict)
 
-    def nanoseconds(self) -> float:
-        """The highest ceiling, and the folds, through which nothing else runs."""
+    def nanoseconds(self, masked: bool = False) -> float:
+        """The highest ceiling, and the folds, through which nothing else runs; perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        ceilings = (slots, self.computing, self.bytes / self.machine.levels[0].bandwidth, self.chain)
+        ceilings = (slots, self.computing(masked), self.bytes / self.machine.levels[0].bandwidth, self.chain)
         return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
-    @property
-    def computing(self) -> float:
-        """Time on the ports; additions may run beside the rest."""
+    def computing(self, masked: bool = False) -> float:
+        """Time on the ports, perhaps under a mask; additions may run beside the rest."""
+        others = self.multiplying + self.masking if masked else self.multiplying
         beside = 2.0 - self.machine.fma_with_add
-        return self.multiplying + self.adding - beside * min(self.multiplying, self.adding)
+        return others + self.adding - beside * min(others, self.adding)
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -161,8 +164,8 @@ class _Tally:
         width = self.width(mask)
         apart = width > 1 and _strided(place, self.stack)
         self.slots += times * GATHER_SLOTS if apart else times / width
-        if self.masked and width > 1 and place.buffer not in self.known.padded:
-            self.multiplying += times * MASKED_CYCLES / self.machine.clock_ghz
+        if width > 1 and place.buffer not in self.known.padded:
+            self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does
         self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
 
@@ -171,21 +174,21 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     """Nanoseconds for every execution of ``statements`` under ``stack``, tails included."""
     lanes = _lanes(statements, stack, machine)
     if lanes == 1:
-        return _run(statements, stack, machine, 1)
+        return _run(statements, stack, machine, 1).nanoseconds()
     if stack.loops[-1].width is not None:
-        unit = stack.padded(lanes)
+        found = _run(statements, stack.padded(lanes), machine, lanes, known)
         full = 0.0 if stack.loops[-1].width % lanes else prod(loop.full for loop in stack.unit)
-        tail = (1.0 - full) * _run(statements, unit, machine, lanes, known, masked=True) if full < 1.0 else 0.0
-        return full * _run(statements, unit, machine, lanes, known) + tail
+        return full * found.nanoseconds() + (1.0 - full) * found.nanoseconds(masked=True)
     step = STRIP if _folds(statements, stack) else lanes
     trips = stack.trips[-1]
     whole = trips // step * step
-    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known) if whole else 0.0
+    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known).nanoseconds() if whole else 0.0
     if whole == trips:
         return vectors
     if step == STRIP:
-        return vectors + _run(statements, stack.innermost_runs(STRIP), machine, lanes, known, masked=True)
-    return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1)
+        strip = _run(statements, stack.innermost_runs(STRIP), machine, lanes, known)
+        return vectors + strip.nanoseconds(masked=True)
+    return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1).nanoseconds()
 
 
 def fold_cycles(lanes: int, strip: int = STRIP) -> float:
@@ -246,15 +249,9 @@ def _strided(place: Load, stack: Stack) -> bool:
     return last.divisor != 1 or any(variable in index.variables for index in outer)
 
 
-def _run(
-    statements: Statements,
-    stack: Stack,
-    machine: Machine,
-    lanes: int,
-    known: Known = NOTHING,
-    masked: bool = False,
-) -> float:
-    tally = _Tally(stack, machine, lanes, masked, known)
+def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, known: Known = NOTHING) -> _Tally:
+    """What every execution of ``statements`` asks for."""
+    tally = _Tally(stack, machine, lanes, known)
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -266,8 +263,8 @@ def _run(
                 assert_never(other)
     if lanes == 1 and stack.innermost and _recurs(statements, stack):
         # one operation waits for the other through the whole body
-        tally.chain += tally.computing + tally.slots * machine.chain_cycles / machine.clock_ghz
-    return tally.nanoseconds()
+        tally.chain += tally.computing() + tally.slots * machine.chain_cycles / machine.clock_ghz
+    return tally
 
 
 def _evaluate(value: Scalar, tally: _Tally) -> _Term:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import Extents
-from ilang_eq.extract.full_model import Cost, Costed, program_cost
+from ilang_eq.extract.full_model import Cost, Costed, Model, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.ir import Precision, Program
@@ -20,14 +20,14 @@ class Models(NamedTuple):
     Args:
         machine: what the additive model proposes schedules for.
         threads: how many threads run at once on it.
-        judge: the cost of a lowered program at some extents.
+        judge: the cost of a lowered program at some extents; just ``most`` seconds, if it is certain to take more.
         variants: of a proposed schedule, itself first, that are judged too.
         kept: the bytes of intermediate results of which it is in doubt whether they stay near.
     """
 
     machine: Machine
     threads: int
-    judge: Callable[[Program, Extents], Cost]
+    judge: Model
     variants: Callable[[Graph], Iterable[Graph]] = lambda graph: (graph,)
     kept: float = math.inf
 
@@ -39,8 +39,9 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     own = max((level.bytes for level in machine.levels if not level.shared), default=0.0)
     known: dict[frozenset[tuple[tuple[int, int], int]], Costed] = {}
 
-    def judge(program: Program, extents: Extents) -> Cost:
-        return program_cost(program, extents, machine, threads, known.setdefault(frozenset(extents.items()), {}))
+    def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
+        before = known.setdefault(frozenset(extents.items()), {})
+        return program_cost(program, extents, machine, threads, before, most)
 
     return Models(machine, threads, judge, kept=own)
 
@@ -54,7 +55,8 @@ def _on_a_gpu(threads: int, precision: Precision) -> Models:
 
     gpu = chosen_gpu()
 
-    def judge(program: Program, extents: Extents) -> Cost:
+    def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
+        del most
         return gpu_cost(replace(program, precision=precision), extents, gpu)
 
     further = in_registers if precision == "float32" else core_variants

@@ -11,17 +11,16 @@ no step is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 
 from ilang_eq.errors import ScheduleError
 from ilang_eq.extract.candidate import Sized, Tiles
 from ilang_eq.extract.footprint import Extents
-from ilang_eq.extract.full_model import Cost
+from ilang_eq.extract.full_model import Model
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower import lower
-from ilang_eq.lower.ir import Program
 from ilang_eq.lower.preparation import recurring
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
@@ -51,6 +50,14 @@ PASSED = 2
 
 
 @dataclass(slots=True)
+class Bound:
+    """What a graph takes in ``seconds``, or, if that is not ``exact``, takes at least."""
+
+    seconds: float = -math.inf
+    exact: bool = False
+
+
+@dataclass(slots=True)
 class Judge:
     """The full model of a target, with what it has said before; a graph that cannot be lowered costs infinitely much.
 
@@ -60,31 +67,32 @@ class Judge:
         constants: inputs that stay the same: what depends on them alone costs nothing.
     """
 
-    cost: Callable[[Program, Extents], Cost]
+    cost: Model
     extents: Extents
     constants: frozenset[int] = frozenset()
-    known: dict[Graph, float] = field(default_factory=dict)
+    known: dict[Graph, Bound] = field(default_factory=dict)
 
     @staticmethod
-    def of(space: Space, sizes: Mapping[AxisId, int], cost: Callable[[Program, Extents], Cost]) -> Judge:
+    def of(space: Space, sizes: Mapping[AxisId, int], cost: Model) -> Judge:
         """For schedules of ``space``, whose axes have ``sizes``."""
         reads = [n for eclass in space.classes.values() for n in eclass.nodes if isinstance(n, Read)]
         extents = {(read.input, d): sizes[axis] for read in reads for d, axis in enumerate(read.axes)}
         return Judge(cost, extents, space.constants)
 
-    def seconds(self, graph: Graph) -> float:
-        """What ``graph`` takes."""
-        known = self.known.get(graph)
-        if known is None:
-            known = self.known[graph] = self._judged(graph)
-        return known
+    def seconds(self, graph: Graph, most: float = math.inf) -> float:
+        """What ``graph`` takes; or just ``most``, if it is certain to take more."""
+        known = self.known.setdefault(graph, Bound())
+        if not known.exact and known.seconds < most:
+            known.seconds = self._judged(graph, most)
+            known.exact = known.seconds != most
+        return known.seconds if known.exact else most
 
-    def _judged(self, graph: Graph) -> float:
+    def _judged(self, graph: Graph, most: float) -> float:
         try:
             program = lower(graph, alternatives=False)
         except ScheduleError:
             return math.inf
-        return self.cost(recurring(program, self.constants), self.extents).seconds
+        return self.cost(recurring(program, self.constants), self.extents, most).seconds
 
 
 def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
@@ -130,8 +138,12 @@ def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Ju
 
 def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
     """The best of ``candidate`` and the same with tiles that are ``near``."""
-    costed = (replace(s, cost=judge.seconds(s.graph)) for s in map(candidate.retiled, near))
-    return min([candidate, *costed], key=lambda c: c.cost)
+    best = candidate
+    for other in map(candidate.retiled, near):
+        seconds = judge.seconds(other.graph, best.cost)
+        if seconds < best.cost:
+            best = replace(other, cost=seconds)
+    return best
 
 
 def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]], least: int = 1) -> list[Tiles]:

@@ -6,9 +6,9 @@ fetched anew, in part where it nearly fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
 
@@ -62,6 +62,9 @@ class _Use(NamedTuple):
     since: _Between | None
 
 
+_ONCE = (_Use(0, None),)
+
+
 @dataclass(frozen=True)
 class Region:
     """A loop, with what one run of it touches.
@@ -82,6 +85,8 @@ class Region:
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
+        if isinstance(into, TranslationBuffer) and not self.gaps:
+            return NONE
         return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
     def phases(self, into: Cache | TranslationBuffer, there: float = 0.0) -> list[ByBuffer]:
@@ -99,8 +104,10 @@ class Region:
 
     def _from_nothing(self, into: Cache | TranslationBuffer) -> list[ByBuffer]:
         """What one run brings into a cache that has nothing of it, phase by phase."""
-        found: list[ByBuffer] = [{} for _ in range(self.count)]
         lost = self._lost(into)
+        if not lost and not self.loops:
+            return [{buffer: into.fetch(span) for buffer, span in self.whole.items()}]
+        found: list[ByBuffer] = [{} for _ in range(self.count)]
         if not lost:
             for buffer, span in self.whole.items():
                 found[self.uses[buffer][0].phase][buffer] = into.fetch(span)
@@ -158,8 +165,10 @@ class Region:
         return 1 + sum(loop.count for loop in self.loops)
 
     @cached_property
-    def uses(self) -> Mapping[str, list[_Use]]:
+    def uses(self) -> Mapping[str, Sequence[_Use]]:
         """How the phases use each buffer, in their order; the last phase is of the body's own statements."""
+        if not self.loops:
+            return dict.fromkeys(self.whole, _ONCE)
         found: dict[str, list[_Use]] = {}
         owners: dict[str, int] = {}
         before = 0
@@ -212,11 +221,12 @@ class _Touch(NamedTuple):
         moves = [variable in index.variables for index in self.place.indices]
         if True not in moves:
             return self
-        counts = [count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)]
-        return _touch(self.place, self.array, tuple(counts), self.span)
+        counts = tuple([count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)])
+        return _Touch(self.place, self.array, counts, _span(self.array, counts, self.span))
 
 
-def _touch(place: Load, array: _Array, counts: tuple[float, ...], before: Span) -> _Touch:
+@lru_cache(maxsize=4096)
+def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
     dims = array.dims
     # what a divisor divides steps by multiples of it
@@ -232,16 +242,15 @@ def _touch(place: Load, array: _Array, counts: tuple[float, ...], before: Span) 
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     pace = before.pace if before.pace.jump else Pace(run) if array.followed(runs, stride) else Pace(before.run, stride)
-    span = Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
-    return _Touch(place, array, counts, span)
+    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
 
 
-def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, streams: int) -> tuple[Region, ...]:
-    """The outermost loops among ``nodes``, where prefetchers follow so many ``streams`` side by side."""
+def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, streams: int) -> Iterator[Region]:
+    """The outermost loops among ``nodes``, where prefetchers follow so many ``streams``; each when it is asked for."""
     arrays = {
         b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", streams) for b in buffers
     }
-    return tuple(_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
+    return (_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 
 
 def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
@@ -285,7 +294,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     for place, (written, accumulated) in found.items():
         if place.indices:
             array = arrays[place.buffer]
-            array = replace(array, asked=asked and array.argument)
+            array = replace(array, asked=True) if asked and array.argument else array
             vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * ELEMENT_BYTES > SHORT
             element = Span(
                 1.0,
@@ -297,7 +306,8 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
                 accumulated,
                 array.argument and vectors,
             )
-            touches.append(_touch(place, array, (1.0,) * len(place.indices), element))
+            counts = (1.0,) * len(place.indices)
+            touches.append(_Touch(place, array, counts, _span(array, counts, element)))
     return touches
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ilang_eq.extract.fusions import Fusion, Fusions, producers_first, read_together
+from ilang_eq.lang.expr import Expr
 from ilang_eq.rewrites.decode import constant_classes, is_copy
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
 
@@ -76,6 +77,11 @@ class Structure(Fusions):
     @cached_property
     def readings(self) -> dict[Hashable, int]:
         """What ``additive.py`` has found of pairs of states, which the models of one space mostly share."""
+        return {}
+
+    @cached_property
+    def written(self) -> dict[Hashable, Expr]:
+        """What ``assemble.py`` has written of variants, which the schedules of one space mostly share."""
         return {}
 
     @cached_property

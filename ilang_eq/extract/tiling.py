@@ -16,10 +16,13 @@ from ilang_eq.extract.additive import AdditiveModel
 from ilang_eq.extract.candidate import Tiles
 from ilang_eq.extract.elimination import Choice
 from ilang_eq.extract.rows import Costs, Knobs, Rows, SizedRows
-from ilang_eq.rewrites.space import AxisId, ClassId
+from ilang_eq.rewrites.space import AxisId, ClassId, Nest
 
 _GROUP_PRODUCT = 1400
 """Combinations of tile sizes that are tried at once for one structure."""
+
+_TABLED = 4096
+"""Combinations of tile sizes over which what one class pays is tabulated at once."""
 
 _SWEEPS = 2
 
@@ -52,9 +55,10 @@ class Tiling:
             for group in groups:
                 total = np.zeros([len(self.options[axis]) for axis in group])
                 for c, nest in nests.items():
-                    vary = {axis: self.options[axis] if axis in group else (tiles[axis],) for axis in sorted(nest)}
-                    lengths = [len(vary[axis]) if axis in vary else 1 for axis in group]
-                    total += self._paid(alone, choice, c, vary).reshape(lengths)
+                    vary = self._varied(nest, group, tiles)
+                    paid = self._paid(alone, choice, c, vary).reshape([len(found) for found in vary.values()])
+                    here = tuple(slice(None) if a in group else found.index(tiles[a]) for a, found in vary.items())
+                    total += paid[here].reshape([len(vary[axis]) if axis in vary else 1 for axis in group])
                 place = np.unravel_index(int(np.argmin(total)), total.shape)
                 tiles |= {axis: self.options[axis][n] for axis, n in zip(group, place, strict=True)}
                 least = float(total.min())
@@ -62,7 +66,12 @@ class Tiling:
                 break
         return tiles, least
 
-    def _paid(self, alone: AdditiveModel, choice: Choice, c: ClassId, vary: Mapping[AxisId, Sequence[int]]) -> Costs:
+    def _varied(self, nest: Nest, group: Sequence[AxisId], tiles: Tiles) -> dict[AxisId, tuple[int, ...]]:
+        """The tiles that a class's table is over: of ``group``, and of all its axes if these combinations are few."""
+        few = math.prod(len(self.options[axis]) for axis in nest) <= _TABLED
+        return {axis: self.options[axis] if few or axis in group else (tiles[axis],) for axis in sorted(nest)}
+
+    def _paid(self, alone: AdditiveModel, choice: Choice, c: ClassId, vary: Mapping[AxisId, tuple[int, ...]]) -> Costs:
         """What class ``c`` pays in ``alone``, the model of ``choice``, for all combinations of tiles in ``vary``."""
         places = self.model.structure.places
         does = tuple((x, choice[places[x]]) for x in (c, *(x for r, x in alone.sites if r == c)))

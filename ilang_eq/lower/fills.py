@@ -73,6 +73,8 @@ def _under(nest: Sequence[Statement], first: tuple[str, ...] = (), without: tupl
 
 def _block(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """``statements`` themselves if nothing in them changes."""
+    if not any(isinstance(s, For) for s in statements):
+        return statements
     block = [_inside(s) if isinstance(s, For) else s for s in statements]
     for position, statement in enumerate(block[:-1]):
         fill = _fill(statement)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ilang_eq.lower.ir import Assign, Buffer, CeilDiv, Extent, For, Index, Load, Program, Size, Statement
-from ilang_eq.lower.walk import loads
+from ilang_eq.lower.walk import loads, places
 from ilang_eq.lower.within import Enclosed, enclosed, moved
 
 _Loops = Mapping[str, For]
@@ -99,14 +99,20 @@ def _splits(index: Index, tile: int, loops: _Loops) -> bool:
     return index.divisor == 1 and reach < tile
 
 
-def _laid_out(body: Sequence[Statement], layouts: Mapping[str, _Panels], loops: _Loops) -> tuple[Statement, ...]:
+def _laid_out(body: tuple[Statement, ...], layouts: Mapping[str, _Panels], loops: _Loops) -> tuple[Statement, ...]:
+    """``body`` itself if nothing in it changes."""
+
     def place(found: Load) -> Load:
         return layouts[found.buffer].place(found, loops) if found.buffer in layouts else found
 
-    return tuple(
-        replace(s, body=_laid_out(s.body, layouts, {**loops, s.variable: s})) if isinstance(s, For) else moved(s, place)
-        for s in body
-    )
+    def laid_out(statement: Statement) -> Statement:
+        if isinstance(statement, For):
+            inside = _laid_out(statement.body, layouts, {**loops, statement.variable: statement})
+            return statement if inside is statement.body else replace(statement, body=inside)
+        return moved(statement, place) if any(found.buffer in layouts for found in places([statement])) else statement
+
+    new = tuple(map(laid_out, body))
+    return new if any(now is not before for now, before in zip(new, body, strict=True)) else body
 
 
 def _size(extent: Size, step: int, beyond: int | None) -> Size:

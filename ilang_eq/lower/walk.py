@@ -67,13 +67,30 @@ def places(statements: Sequence[Statement]) -> Iterator[Load]:
 
 def touches(statement: Statement, buffer: str) -> bool:
     """Whether ``statement`` reads or writes ``buffer`` anywhere in it."""
-    match statement:
-        case For(body=body):
-            return any(touches(inner, buffer) for inner in body)
-        case Assign(target, value) | Accumulate(target, _, value):
-            return target.buffer == buffer or any(load.buffer == buffer for load in loads(value))
-        case Declare() | Comment():
+    left = [statement]
+    while left:
+        match left.pop():
+            case For(body=body):
+                left.extend(body)
+            case Assign(target, value) | Accumulate(target, _, value):
+                if target.buffer == buffer or reads(value, buffer):
+                    return True
+            case Declare() | Comment():
+                pass
+            case other:
+                assert_never(other)
+    return False
+
+
+def reads(value: Scalar, buffer: str) -> bool:
+    """Whether ``value`` reads ``buffer``."""
+    match value:
+        case Load(name):
+            return name == buffer
+        case Constant():
             return False
+        case Apply(_, arguments):
+            return any(reads(argument, buffer) for argument in arguments)
         case other:
             assert_never(other)
 

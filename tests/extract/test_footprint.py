@@ -36,7 +36,7 @@ def nest(component: Component, *shape: int) -> Region:
     program = lower(wire(component))
     extents = {(0, d): n for d, n in enumerate(shape)}
     (kernel,) = program.kernels
-    return regions(evaluate(kernel.body, extents), program.buffers, extents, STREAMS)[-1]
+    return list(regions(evaluate(kernel.body, extents), program.buffers, extents, STREAMS))[-1]
 
 
 @pytest.mark.parametrize("order", ["iji'j'", "jii'j'", "ii'jj'", "jj'ii'"])

@@ -14,7 +14,7 @@ from ilang_eq.extract.elimination import TooWide, eliminate
 from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.models import Models
-from ilang_eq.extract.refine import Judge, refined
+from ilang_eq.extract.refine import Bound, Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.search import propose
 from ilang_eq.extract.structure import Structure
@@ -22,6 +22,7 @@ from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
 from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
+from ilang_eq.lower.ir import Program
 from ilang_eq.lower.plan import summarise
 from ilang_eq.rewrites.space import AxisId, Space
 from tests.extract import spaces
@@ -31,7 +32,10 @@ MACHINE = load("x86_64_avx512")
 
 
 def models(threads: int) -> Models:
-    return Models(MACHINE, threads, lambda program, extents: program_cost(program, extents, MACHINE, threads))
+    def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
+        return program_cost(program, extents, MACHINE, threads, most=most)
+
+    return Models(MACHINE, threads, judge)
 
 
 Extents = Mapping[tuple[int, int], int]
@@ -175,7 +179,9 @@ def test_a_tile_is_found_behind_one_that_is_no_better(monkeypatch: pytest.Monkey
     behind = {axis: [o for o in options[axis] if o > tile][1:2] for axis, tile in tiles.items()}
     axis, (tile,) = next(item for item in behind.items() if item[1])
     wanted = start.retiled({**tiles, axis: tile}).graph
-    judge = Judge(lambda program, extents: Cost(1.0, ()), ATTENTION, known={wanted: 0.5})
+    judge = Judge(
+        lambda program, extents, most=math.inf: Cost(1.0, ()), ATTENTION, known={wanted: Bound(0.5, exact=True)}
+    )
     assert refined([start], options, judge)[0].graph == wanted
 
 
