@@ -28,16 +28,20 @@ FAR = 2.0
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
 BEGINNERS = 5
-"""Candidates that take a step along one axis: the best few that are not far behind."""
+"""Candidates that take a step along one axis, with those like them: the best few that are not far behind."""
 
-WALKS = 2
+WALKS = 3
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
+
+BEHIND = 1.1
+"""Candidates that take this many times as long as the first after its walk take no further step."""
 
 NEAR = 1.05
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
-"""Candidates with the same tiles whose costs differ by less are the same in all that counts; one of them goes on."""
+"""Candidates with the same tiles whose costs differ by less are alike. One of those that still are after a step goes
+on; before it, they may be the same in all that counts, or cost the same by chance with what limits them elsewhere."""
 
 MOST_STEPS = 6
 """Steps of a walk."""
@@ -104,22 +108,26 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
-    near = [c for c in _apart(judged) if c.cost < FAR * judged[0].cost][:BEGINNERS]
+    near = [c for alike in _alike(judged)[:BEGINNERS] for c in alike if c.cost < FAR * judged[0].cost]
     begun = sorted((_stepped(c, _along_one(c, options, PASSED), judge) for c in near), key=lambda c: c.cost)
-    first, *others = _apart(begun)[:WALKS]
+    first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
     walked = [_walked(first, options, judge, math.inf)]
-    walked += [_walked(c, options, judge, walked[0].cost) for c in others]
+    rival = walked[0].cost
+    walked += [_walked(c, options, judge, rival) for c in others if c.cost < BEHIND * rival]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
 
-def _apart(ascending: Sequence[Sized]) -> list[Sized]:
-    """The first of candidates with the same tiles and nearly the same cost."""
-    found: list[Sized] = []
+def _alike(ascending: Sequence[Sized]) -> list[list[Sized]]:
+    """Candidates with the same tiles and nearly the same cost, together."""
+    found: list[list[Sized]] = []
     for candidate in ascending:
-        near = (other for other in reversed(found) if candidate.cost <= APART * other.cost)
-        if not any(other.schedule.tiles == candidate.schedule.tiles for other in near):
-            found.append(candidate)
+        near = (alike for alike in reversed(found) if candidate.cost <= APART * alike[0].cost)
+        same = next((alike for alike in near if alike[0].schedule.tiles == candidate.schedule.tiles), None)
+        if same is None:
+            found.append([candidate])
+        else:
+            same.append(candidate)
     return found
 
 

@@ -4,35 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, cast
 
 from ilang_eq.extract import refine
-from ilang_eq.extract.candidate import Sized
+
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stands for a graph of so many expressions that a step goes to the next size; for its schedule, too."""
+
+    name: str
+    size: int
+    nodes: tuple[int, ...] = tuple(range(refine.LOOK))
+
+    @property
+    def tiles(self) -> Mapping[int, int]:
+        return {0: self.size}
 
 
 @dataclass(frozen=True)
 class Stand:
-    """Stands for a candidate whose walk does not matter."""
+    """Stands for a candidate with one axis."""
 
-    cost: float
-    tiles: Mapping[int, int] = field(default_factory=dict)
+    graph: Plan
+    cost: float = 0.0
 
     @property
-    def schedule(self) -> Any:
-        return SimpleNamespace(tiles=self.tiles)
+    def schedule(self) -> Plan:
+        return self.graph
+
+    def retiled(self, tiles: Mapping[int, int]) -> Stand:
+        return Stand(Plan(self.graph.name, tiles[0]))
 
 
-def apart(*candidates: Stand) -> list[Stand]:
-    return cast("list[Stand]", refine._apart(cast("list[Sized]", list(candidates))))
+@dataclass(frozen=True)
+class Table:
+    """Stands for the full model: the cost of a candidate at each size, 10 where none is given."""
+
+    costs: Mapping[str, Mapping[int, float]]
+    asked: set[Plan] = field(default_factory=set)
+
+    def seconds(self, plan: Plan) -> float:
+        self.asked.add(plan)
+        return self.costs[plan.name].get(plan.size, 10.0)
 
 
-def test_the_same_tiles_at_nearly_the_same_cost_are_one_candidate() -> None:
-    one, same, slower = Stand(1.0, {0: 24}), Stand(1.0001, {0: 24}), Stand(1.1, {0: 24})
-    assert apart(one, same, slower) == [one, slower]
+def walked(table: Table) -> Plan:
+    """Where the search ends, of candidates that all begin with tiles of 8."""
+    found = refine.refined(cast("Any", [Stand(Plan(name, 8)) for name in table.costs]), {0: SIZES}, cast("Any", table))
+    return cast("Any", found[0].graph)
 
 
-def test_other_tiles_are_another_candidate_whatever_they_cost() -> None:
+def alike(*candidates: tuple[float, int]) -> list[int]:
+    """How many candidates with these costs and tiles are taken for alike, in groups."""
+    stands = [Stand(Plan("", size), cost) for cost, size in candidates]
+    return [len(group) for group in refine._alike(cast("Any", stands))]
+
+
+def test_the_same_tiles_at_nearly_the_same_cost_are_alike() -> None:
+    assert alike((1.0, 8), (1.0001, 8), (1.1, 8)) == [2, 1]
+
+
+def test_other_tiles_are_not_alike_whatever_they_cost() -> None:
     """What costs the same by chance may lie at the start of a better walk."""
-    candidates = Stand(1.0, {0: 24}), Stand(1.0, {0: 48}), Stand(1.0001, {0: 24}), Stand(1.0002, {0: 48})
-    assert apart(*candidates) == list(candidates[:2])
+    assert alike((1.0, 8), (1.0, 16), (1.0001, 8), (1.0002, 16)) == [2, 2]
+
+
+def test_what_is_alike_may_lie_at_the_start_of_a_better_walk() -> None:
+    """Of two ways to do the rest of a product, both limited by the product, one gains from smaller tiles."""
+    assert walked(Table({"one": {8: 1.0}, "other": {8: 1.0005, 4: 0.9, 2: 0.6}})) == Plan("other", 2)
+
+
+def test_what_is_alike_takes_nobody_elses_first_step() -> None:
+    same = {f"same {n}": {8: 1.0 + n / 1e4} for n in range(refine.BEGINNERS)}
+    assert walked(Table({**same, "other": {8: 1.1, 4: 0.9}})) == Plan("other", 4)
+
+
+def test_a_walk_goes_past_those_that_have_ended() -> None:
+    """Two lead after the first step, and stay where they are."""
+    table = Table({"one": {8: 1.0}, "two": {8: 1.02, 16: 1.01}, "three": {8: 1.1, 4: 1.05, 2: 1.02, 1: 0.8}})
+    assert walked(table) == Plan("three", 1)
+
+
+def test_what_is_far_behind_after_its_first_step_stays_there() -> None:
+    table = Table({"one": {8: 1.0}, "two": {8: 1.3, 32: 1.2, 64: 1.1, 16: 1.25}})
+    walked(table)
+    assert Plan("two", 32) in table.asked, "the first step looks at two sizes"
+    assert Plan("two", 64) not in table.asked
