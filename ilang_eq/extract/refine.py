@@ -40,8 +40,9 @@ NEAR = 1.05
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
-"""Candidates with the same tiles whose costs differ by less are alike. One of those that still are after a step goes
-on; before it, they may be the same in all that counts, or cost the same by chance with what limits them elsewhere."""
+"""Candidates with the same tiles whose costs differ by less are alike. They may be the same in all that counts, or cost
+the same by chance: all take the first step, and one goes on.
+"""
 
 MOST_STEPS = 6
 """Steps of a walk."""
@@ -108,8 +109,9 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
-    near = [c for alike in _alike(judged)[:BEGINNERS] for c in alike if c.cost < FAR * judged[0].cost]
-    begun = sorted((_stepped(c, _along_one(c, options, PASSED), judge) for c in near), key=lambda c: c.cost)
+    near = [[c for c in alike if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
+    steps = ([_stepped(c, _along_one(c, options, PASSED), judge) for c in alike] for alike in near if alike)
+    begun = sorted((min(alike, key=lambda c: c.cost) for alike in steps), key=lambda c: c.cost)
     first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
     walked = [_walked(first, options, judge, math.inf)]
     rival = walked[0].cost
