@@ -160,7 +160,9 @@ def test_products_with_a_vector_go_right_to_left() -> None:
     agrees(best, chain, (5, 7), (7, 6), (6, 4), (4, 3), (3,))
 
 
-def test_squared_distances_become_a_product_where_that_risk_is_taken() -> None:
+def test_squared_distances_become_a_product_where_that_risk_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here adders have no ports of their own, in which differences would cost little."""
+    monkeypatch.setenv("ILANG_EQ_MACHINE", "x86_64_avx512")
     distances = i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij")
     component = distances >> i("-ij~ij") >> i("^ij~ij") >> i("ij*j~ij") >> i("+ij~i")
     shapes = [(4096, 64), (4096, 64), (4096,)]

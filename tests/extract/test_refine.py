@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -46,9 +47,9 @@ class Table:
     costs: Mapping[str, Mapping[int, float]]
     asked: set[Plan] = field(default_factory=set)
 
-    def seconds(self, plan: Plan) -> float:
+    def seconds(self, plan: Plan, most: float = math.inf) -> float:
         self.asked.add(plan)
-        return self.costs[plan.name].get(plan.size, 10.0)
+        return min(self.costs[plan.name].get(plan.size, 10.0), most)
 
 
 def walked(table: Table) -> Plan:
