@@ -38,7 +38,6 @@ _TOLD = (0.1, 0.9)
 """An array tells how large a cache is if this share of it is lost, neither nearly nothing nor nearly all."""
 _STRIPS = ("exp", "ln", "pow")
 _DIGITS = 3
-_LEAST = 1e-3
 
 Results = Mapping[str, float]
 """Nanoseconds a unit, by the name of the probe."""
@@ -168,7 +167,8 @@ def _effective_bytes(cache: Cache, ns: Results, cores: int) -> float:
     They expect that it keeps all of what takes up to ``FITS`` of it, and nothing of what takes ``OVERFLOWS``.
     """
     sizes = _last_cache_sizes(cache, cores)
-    span = max(ns["lost"] - ns["kept"], _LEAST)
+    # where nothing takes longer, nothing is lost
+    span = max(ns["lost"] - ns["kept"], ns["kept"])
     lost = {name: (ns[name] - ns["kept"]) / span for name in sizes}
     least, most = _TOLD
     told = [sizes[name] / (FITS + share * (OVERFLOWS - FITS)) for name, share in lost.items() if least < share < most]

@@ -1,8 +1,7 @@
 """Running the microbenchmarks: built, loaded, and timed so that what else the machine does is left out.
 
 Whatever disturbs a probe makes it slower, so the least of its times counts, unless what neighbours take is asked for.
-Probes take turns: a disturbance of a
-second falls on one round of all of them and not on all rounds of one.
+Probes take turns: a disturbance of a second falls on one round of all of them and not on all rounds of one.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ NOTHING = Known()
 class _Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
-    The arithmetic units are ``busy``, and so long ``masked`` if vectors are under a mask.
+    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``masking`` what a mask adds to the first.
     """
 
     stack: Stack

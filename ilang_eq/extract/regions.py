@@ -241,7 +241,9 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     runs, run = prod(left), run * ELEMENT_BYTES
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
-    pace = before.pace if before.pace.jump else Pace(run) if array.followed(runs, stride) else Pace(before.run, stride)
+    pace = before.pace
+    if not pace.jump:
+        pace = Pace(run) if array.followed(runs, stride) else Pace(before.run, stride)
     return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
 
 

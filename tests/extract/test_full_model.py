@@ -51,6 +51,24 @@ def machine(request: pytest.FixtureRequest) -> Machine:
     return load(request.param)
 
 
+@pytest.mark.parametrize(
+    ("component", "inputs"), [(matmul("|i:4,j:16|ijki'j'"), 2), (FUSED_SOFTMAX, 1), (flash_attention(24, 48), 3)]
+)
+@pytest.mark.parametrize("extent", [48, 500, 2048])
+def test_what_is_not_costed_in_full_takes_longer(
+    component: Component, inputs: int, extent: int, machine: Machine
+) -> None:
+    """A bound above the cost changes nothing, one far below it ends the costing."""
+    program = lower(wire(component))
+    extents = {(n, d): extent for n in range(inputs) for d in range(2)}
+    exact = program_cost(program, extents, machine, 2).seconds
+    for share in (1.0001, 1.01, 2.0):
+        assert program_cost(program, extents, machine, 2, most=share * exact).seconds == exact
+    for share in (0.2, 0.9, 0.999):
+        assert program_cost(program, extents, machine, 2, most=share * exact).seconds in (exact, share * exact)
+    assert program_cost(program, extents, machine, 2, most=0.2 * exact).seconds == 0.2 * exact
+
+
 @pytest.mark.parametrize("component", [matmul(""), matmul("|i:4,j:16|ijki'j'"), SOFTMAX, FUSED_SOFTMAX], ids=str)
 def test_more_work_never_takes_less(component: Component, machine: Machine) -> None:
     inputs = component.inputs
