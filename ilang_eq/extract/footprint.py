@@ -110,16 +110,18 @@ class Traffic(NamedTuple):
 class Pace(NamedTuple):
     """In what order part of a buffer is gone through: ``stretch`` bytes one after another, then ``jump`` bytes away.
 
-    There is no jump as long as all can be followed: a few runs side by side, each in order.
+    There is no jump as long as all can be followed: a few runs side by side, each in order. Of more the share ``lost``
+    cannot.
     """
 
     stretch: float
     jump: int = 0
+    lost: float = 0.0
 
     @property
     def missed(self) -> float:
         """The share of it that comes unforeseen."""
-        return min(1.0, self.jump / FOLLOWED) * min(1.0, START / self.stretch) if self.jump else 0.0
+        return self.lost * min(1.0, self.jump / FOLLOWED) * min(1.0, START / self.stretch)
 
 
 class Span(NamedTuple):

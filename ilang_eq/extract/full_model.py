@@ -187,7 +187,7 @@ def _nests(
         most: seconds; what is found to take more is not gone into further.
     """
     nodes = evaluate(body, extents)
-    places = regions(nodes, buffers, extents, machine.streams)
+    places = regions(nodes, buffers, extents, machine)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)

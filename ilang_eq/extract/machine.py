@@ -91,6 +91,8 @@ class Machine:
             ports, 1 if each has its own.
         streams: rows side by side that prefetchers follow. 32 pages are what the one beside the second-level cache of
             Intel's processors keeps an eye on.
+        page_streams: those of one page that they follow, if each is read a line or less at a time; of more they lose
+            some (``regions.LOSES``).
     """
 
     name: str
@@ -107,6 +109,7 @@ class Machine:
     levels: tuple[Level, ...]
     fma_with_add: float = 2.0
     streams: int = 32
+    page_streams: int = 32
 
     @property
     def lanes(self) -> int:

@@ -19,21 +19,29 @@ from ilang_eq.extract.footprint import (
     FITS,
     LINE,
     NONE,
+    PAGE,
     SHORT,
     ByBuffer,
     Cache,
     Extents,
     Pace,
+    Room,
     Span,
     Spans,
     Traffic,
     TranslationBuffer,
     size_of,
 )
+from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
+
+
+LOSES = 16
+"""Rows of a page beyond those that prefetchers follow with which they lose all. Keys of 64 floats take decode attention
+on Zen 3 1.12 times as long in tiles of 8 rows as in tiles of 4, whatever their width (papers_notes/ecm.md)."""
 
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
@@ -194,17 +202,28 @@ class _Array:
         dims: its dimensions.
         argument: whether it lies where the caller put it.
         streams: how many rows of it prefetchers follow side by side.
+        page_streams: those of a page, if each is read a line or less at a time.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
     """
 
     dims: tuple[int, ...]
     argument: bool
     streams: int
+    page_streams: int
     asked: bool = False
 
-    def followed(self, runs: float, stride: int) -> bool:
-        """Whether so many ``runs`` side by side come foreseen, ``stride`` bytes from one to the next."""
-        return runs <= self.streams or (self.asked and runs * stride <= ROOM * ELEMENT_BYTES)
+    def lost(self, runs: float, stride: int, stretch: float) -> float:
+        """The share of so many ``runs`` side by side, ``stride`` bytes from one to the next, that come unforeseen.
+
+        Args:
+            stretch: bytes of one that are read before the others'.
+        """
+        if self.asked and runs * stride <= ROOM * ELEMENT_BYTES:
+            return 0.0
+        if runs > self.streams:
+            return 1.0
+        in_a_page = stretch <= LINE and stride < PAGE
+        return Room(self.page_streams, self.page_streams + LOSES).lost(runs) if in_a_page else 0.0
 
 
 class _Touch(NamedTuple):
@@ -242,15 +261,18 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     pace = before.pace
-    if not pace.jump:
-        pace = Pace(run) if array.followed(runs, stride) else Pace(before.run, stride)
+    if pace.lost < 1.0:
+        lost = array.lost(runs, stride, before.run)
+        if lost >= pace.lost:
+            pace = Pace(before.run, stride, lost) if lost else Pace(run)
     return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
 
 
-def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, streams: int) -> Iterator[Region]:
-    """The outermost loops among ``nodes``, where prefetchers follow so many ``streams``; each when it is asked for."""
+def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, machine: Machine) -> Iterator[Region]:
+    """The outermost loops among ``nodes``, on ``machine``; each when it is asked for."""
+    streams = machine.streams, machine.page_streams
     arrays = {
-        b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", streams) for b in buffers
+        b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", *streams) for b in buffers
     }
     return (_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +17,16 @@ from ilang_eq.extract.footprint import (
 )
 from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import load
-from ilang_eq.extract.regions import Region, regions
+from ilang_eq.extract.regions import LOSES, Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
 STREAMS = 16
-LEVEL, SOURCE, *_ = load("x86_64_avx512").levels
+PAGE_STREAMS = 4
+MACHINE = replace(load("x86_64_avx512"), streams=STREAMS, page_streams=PAGE_STREAMS)
+LEVEL, SOURCE, *_ = MACHINE.levels
 CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
 """Three passes over each row: its maximum, the differences from it, their sum."""
@@ -36,7 +40,7 @@ def nest(component: Component, *shape: int) -> Region:
     program = lower(wire(component))
     extents = {(0, d): n for d, n in enumerate(shape)}
     (kernel,) = program.kernels
-    return list(regions(evaluate(kernel.body, extents), program.buffers, extents, STREAMS))[-1]
+    return list(regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE))[-1]
 
 
 @pytest.mark.parametrize("order", ["iji'j'", "jii'j'", "ii'jj'", "jj'ii'"])
@@ -90,7 +94,7 @@ def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many
 
 def test_prefetchers_follow_short_strides() -> None:
     """Stretches of 512 bytes in every 1024 come foreseen but for an eighth, those in every 4096 three quarters."""
-    near, far = (Pace(512, jump) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
+    near, far = (Pace(512, jump, 1.0) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
     assert (near.missed, far.missed) == (0.125, 0.25)
 
 
@@ -99,6 +103,22 @@ def test_a_strip_is_foreseen_while_its_rows_can_be_followed_side_by_side(rows: i
     """Columns of a wide matrix, a few at a time: each row is a stream, and its strips lie next to each other."""
     region = nest(i("^ij~ij|j:16|jij'"), rows, 4096)
     assert [span.pace.jump == 0 for span in region.whole.values()] == [foreseen, foreseen]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "width", "lost"),
+    [
+        (PAGE_STREAMS, 64, 8, 0.0),
+        (PAGE_STREAMS + LOSES // 4, 64, 8, 0.25),
+        (PAGE_STREAMS + LOSES // 4, 64, 16, 0.25),
+        (PAGE_STREAMS + LOSES // 4, 128, 32, 0.0),
+        (PAGE_STREAMS + LOSES // 4, 1024, 8, 0.0),
+    ],
+)
+def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: int, width: int, lost: float) -> None:
+    """Not where pieces are longer than a line, nor where each row has pages of its own."""
+    region = nest(i(f"+ij~i|i:{rows},j:{width}|iji'j'"), 8 * rows, columns)
+    assert region.whole["in0"].pace.lost == lost
 
 
 @pytest.mark.parametrize(("op", "rows", "foreseen"), [("^", 24, True), ("^", 48, False), ("-", 24, False)])
@@ -111,7 +131,7 @@ def test_rows_of_arguments_are_asked_for_where_functions_give_time(op: str, rows
 def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
     along, across = (nest(i(f"^ij~ij|j:16|{order}"), 512, 4096) for order in ("ijj'", "jij'"))
     assert {span.pace for span in along.whole.values()} == {Pace(4.0 * 512 * 4096)}
-    assert {span.pace for span in across.whole.values()} == {Pace(64.0, 4 * 4096)}
+    assert {span.pace for span in across.whole.values()} == {Pace(64.0, 4 * 4096, 1.0)}
 
 
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))
@@ -151,7 +171,7 @@ def test_phases_of_traffic_are_those_of_issue() -> None:
 
 def test_no_core_waits_for_what_it_writes() -> None:
     """Lines far apart come unforeseen; a store has a buffer to wait in, and moves them all the same."""
-    read, written = (Span(64, 64, 8192, stored, 4096, Pace(64, 8192)).traffic(1.5) for stored in (False, True))
+    read, written = (Span(64, 64, 8192, stored, 4096, Pace(64, 8192, 1.0)).traffic(1.5) for stored in (False, True))
     assert read == Traffic(apart=4096)
     assert written == Traffic(bytes=1.5 * 4096)
 
