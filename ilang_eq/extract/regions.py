@@ -38,7 +38,6 @@ from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
 
-
 LOSES = 16
 """Rows of a page beyond those that prefetchers follow with which they lose all. Keys of 64 floats take decode attention
 on Zen 3 1.12 times as long in tiles of 8 rows as in tiles of 4, whatever their width (papers_notes/ecm.md)."""
