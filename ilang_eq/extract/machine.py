@@ -91,7 +91,7 @@ class Machine:
             ports, 1 if each has its own.
         streams: rows side by side that prefetchers follow. 32 pages are what the one beside the second-level cache of
             Intel's processors keeps an eye on.
-        page_streams: those of one page that they follow, if each is read a line or less at a time; of more they lose
+        page_streams: those of one page that they follow, if each is read a line or two at a time; of more they lose
             some (``regions.LOSES``).
     """
 

@@ -27,7 +27,7 @@ from ilang_eq.rewrites.space import AxisId, Read, Space
 FAR = 2.0
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
-BEGINNERS = 5
+BEGINNERS = 4
 """Candidates that take a step along one axis, with those like them: the best few that are not far behind."""
 
 WALKS = 3
@@ -51,7 +51,7 @@ LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
 PASSED = 2
-"""Tile sizes that the first step may pass at least: the next may leave a tail where the one after it does not."""
+"""Tile sizes that a step along one axis may pass at least: the next may leave a tail where the one after does not."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
     near = [[c for c in alike if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
-    steps = ([_stepped(c, _along_one(c, options, PASSED), judge) for c in alike] for alike in near if alike)
+    steps = ([_stepped(c, _along_one(c, options), judge) for c in alike] for alike in near if alike)
     begun = sorted((min(alike, key=lambda c: c.cost) for alike in steps), key=lambda c: c.cost)
     first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
     walked = [_walked(first, options, judge, math.inf)]
@@ -156,10 +156,10 @@ def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
     return best
 
 
-def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]], least: int = 1) -> list[Tiles]:
-    """The tiles some steps away along one axis, ``least`` or more."""
+def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
+    """The tiles some steps away along one axis."""
     tiles = candidate.schedule.tiles
-    larger, smaller = _neighbours(tiles, options, max(least, _reach(candidate)))
+    larger, smaller = _neighbours(tiles, options, max(PASSED, _reach(candidate)))
     return [{**tiles, axis: tile} for near in (larger, smaller) for axis, found in near.items() for tile in found]
 
 

@@ -21,6 +21,7 @@ from ilang_eq.extract.footprint import (
     NONE,
     PAGE,
     SHORT,
+    START,
     ByBuffer,
     Cache,
     Extents,
@@ -201,7 +202,7 @@ class _Array:
         dims: its dimensions.
         argument: whether it lies where the caller put it.
         streams: how many rows of it prefetchers follow side by side.
-        page_streams: those of a page, if each is read a line or less at a time.
+        page_streams: those of a page, if each is read a line or two at a time.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
     """
 
@@ -221,7 +222,7 @@ class _Array:
             return 0.0
         if runs > self.streams:
             return 1.0
-        in_a_page = stretch <= LINE and stride < PAGE
+        in_a_page = stretch <= START and stride < PAGE
         return Room(self.page_streams, self.page_streams + LOSES).lost(runs) if in_a_page else 0.0
 
 

@@ -111,12 +111,12 @@ def test_a_strip_is_foreseen_while_its_rows_can_be_followed_side_by_side(rows: i
         (PAGE_STREAMS, 64, 8, 0.0),
         (PAGE_STREAMS + LOSES // 4, 64, 8, 0.25),
         (PAGE_STREAMS + LOSES // 4, 64, 16, 0.25),
-        (PAGE_STREAMS + LOSES // 4, 128, 32, 0.0),
+        (PAGE_STREAMS + LOSES // 4, 128, 64, 0.0),
         (PAGE_STREAMS + LOSES // 4, 1024, 8, 0.0),
     ],
 )
 def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: int, width: int, lost: float) -> None:
-    """Not where pieces are longer than a line, nor where each row has pages of its own."""
+    """Not where pieces are longer than two lines, nor where each row has pages of its own."""
     region = nest(i(f"+ij~i|i:{rows},j:{width}|iji'j'"), 8 * rows, columns)
     assert region.whole["in0"].pace.lost == lost
 
