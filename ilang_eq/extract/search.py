@@ -38,6 +38,9 @@ from ilang_eq.rewrites.space import AxisId, ClassId, Space
 TILES = (1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 """Tile sizes considered for every axis, up to the first that is not below its extent."""
 
+WHOLE = 2048
+"""Axes that tiles may take all of in the end, if they are no longer: blocks that are all of an axis are none."""
+
 _FULL_PRODUCT = 128
 """Combinations of tile sizes that one elimination answers."""
 
@@ -94,7 +97,7 @@ def propose(
         found = best(breadth, k)
         for axis in _innermost(structure, found[0].schedule, sizes):
             found += best(replace(breadth, never_last=axis), 1, online_alone=True)
-        return [one.candidate() for one in refined(found, _options(structure, sizes), judge)][:k]
+        return [one.candidate() for one in refined(found, _with_all(_options(structure, sizes), sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -220,6 +223,12 @@ def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, 
     """The tile sizes of every axis that some nest has: up to the first that takes all of it."""
     axes = sorted({axis for nests in structure.space.nests.values() for nest in nests for axis in nest})
     return {axis: TILES[: 1 + bisect_left(TILES, sizes[axis])] for axis in axes}
+
+
+def _with_all(options: Mapping[AxisId, tuple[int, ...]], sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
+    """``options`` with tiles that take all of an axis."""
+    all_of = {axis: (sizes[axis],) if found[-1] < sizes[axis] <= WHOLE else () for axis, found in options.items()}
+    return {axis: found + all_of[axis] for axis, found in options.items()}
 
 
 def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> list[Tiles]:

@@ -165,24 +165,41 @@ def test_tiles_are_those_of_the_graph_and_below_the_extents() -> None:
         assert written == {tile for tile in candidate.tiles.values() if tile > 1}
 
 
-def test_a_tile_is_found_behind_one_that_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Sized, Mapping[AxisId, Sequence[int]]]] = []
+Options = Mapping[AxisId, Sequence[int]]
 
-    def unrefined(found: list[Sized], options: Mapping[AxisId, Sequence[int]], _: Judge) -> list[Sized]:
+
+def walk_of(make: Callable[[], Space], extents: Extents, monkeypatch: pytest.MonkeyPatch) -> tuple[Sized, Options]:
+    """Where the walk over tile sizes begins, and the sizes that it has to choose from."""
+    seen: list[tuple[Sized, Options]] = []
+
+    def unrefined(found: list[Sized], options: Options, _: Judge) -> list[Sized]:
         seen.append((found[0], options))
         return found
 
-    monkeypatch.setattr(search, "refined", unrefined)
-    propose(spaces.attention(), ATTENTION, models(1), 1)
-    start, options = seen[0]
-    tiles = start.schedule.tiles
-    behind = {axis: [o for o in options[axis] if o > tile][1:2] for axis, tile in tiles.items()}
-    axis, (tile,) = next(item for item in behind.items() if item[1])
-    wanted = start.retiled({**tiles, axis: tile}).graph
-    judge = Judge(
-        lambda program, extents, most=math.inf: Cost(1.0, ()), ATTENTION, known={wanted: Bound(0.5, exact=True)}
-    )
-    assert refined([start], options, judge)[0].graph == wanted
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "refined", unrefined)
+        propose(make(), extents, models(1), 1)
+    return seen[0]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_tile_is_found_behind_one_that_is_no_better(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, options = walk_of(spaces.attention, ATTENTION, monkeypatch)
+    axis = min(start.schedule.tiles, key=lambda axis: start.schedule.tiles[axis])
+    wanted, known = start, dict[Graph, Bound]()
+    for step in range(steps):
+        tiles = wanted.schedule.tiles
+        behind = [option for option in options[axis] if option > tiles[axis]][1]
+        wanted = wanted.retiled({**tiles, axis: behind})
+        known[wanted.graph] = Bound(0.5**step * 0.5, exact=True)
+    judge = Judge(lambda program, extents, most=math.inf: Cost(1.0, ()), ATTENTION, known=known)
+    assert refined([start], options, judge)[0].graph == wanted.graph
+
+
+def test_in_the_end_a_tile_may_take_all_of_an_axis_that_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, keys, width = 1000, 4 * search.WHOLE, 200
+    _, options = walk_of(spaces.attention, spaces.attention_extents(rows, keys, width), monkeypatch)
+    assert {found[-1] for found in options.values()} == {search.TILES[-1], rows}
 
 
 def test_the_same_search_gives_the_same_candidates() -> None:
