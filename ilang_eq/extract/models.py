@@ -40,7 +40,7 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     known: dict[frozenset[tuple[tuple[int, int], int]], Costed] = {}
 
     def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
-        before = known.setdefault(frozenset(extents.items()), {})
+        before = known.setdefault(frozenset(extents.items()), Costed())
         return program_cost(program, extents, machine, threads, before, most)
 
     return Models(machine, threads, judge, kept=own)
