@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import prod
 from typing import NamedTuple, assert_never
@@ -172,9 +172,15 @@ def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
         return ((extent, 1.0),)
     coarser = [outer[v] for v in loop.outer if outer[v].step >= loop.limit]
     around = min(coarser, key=lambda blocks: blocks.step).lengths if coarser else ((extent, 1.0),)
-    return _merged((min(length, loop.limit), share) for length, share in around)
+    return _cut(around, loop.limit)
 
 
+@lru_cache(maxsize=4096)
+def _cut(lengths: Lengths, most: int) -> Lengths:
+    return _merged((min(length, most), share) for length, share in lengths)
+
+
+@lru_cache(maxsize=4096)
 def _blocks(lengths: Lengths, step: int) -> Lengths:
     """The blocks of ``step`` that ``lengths`` fall into, last ones shorter."""
     counts = [(length, share, -(-length // step)) for length, share in lengths]
