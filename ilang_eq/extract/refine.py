@@ -40,9 +40,9 @@ NEAR = 1.05
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
-"""Candidates with the same tiles whose costs differ by less are alike. They may cost nearly the same by chance: all take
-the first step, and one goes on. Those that cost exactly the same differ in nothing that counts, such as a loop that
-runs once: the first takes the step for all.
+"""Candidates with the same tiles whose costs differ by less are alike. They may cost nearly the same by chance: all
+take the first step, and one goes on. Those that cost exactly the same differ in nothing that counts, such as a loop
+that runs once: the first takes the step for all.
 """
 
 MOST_STEPS = 6
