@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ilang_eq.database.tolerant import Results, results_at
 from ilang_eq.errors import ILangError
+from ilang_eq.garbage import seldom_collected
 from ilang_eq.kept import found_in, key_of, recalled, record_of
 from ilang_eq.lang.batching import Element, set_aside
 from ilang_eq.lang.component import Component
@@ -302,6 +303,7 @@ def _timed(request: Request, found: Found, started: float) -> Found:
     return Found(tuple(schedules), replace(found.report, seconds=seconds))
 
 
+@seldom_collected()
 def _search_here(request: Request) -> Found:
     """The search in this process. Ctrl-C returns the best so far."""
     found = None

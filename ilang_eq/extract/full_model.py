@@ -29,10 +29,10 @@ from ilang_eq.extract.footprint import (
     bytes_of,
     size_of,
 )
-from ilang_eq.extract.issue import issue_time, issue_times
+from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
-from ilang_eq.extract.regions import Region, regions
+from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
@@ -122,8 +122,19 @@ class _NestCost:
         return sum(map(_seconds, self.phases)) + self.stall + self.overhead
 
 
-Costed = dict[Hashable, list[_NestCost]]
-"""What kernels cost, by what decides it."""
+@dataclass(frozen=True, slots=True)
+class Costed:
+    """What was costed before, with everything else the same: schedules often differ in a few loops only.
+
+    Args:
+        kernels: by what decides what they cost.
+        loops, issued, regions: those of all kernels.
+    """
+
+    kernels: dict[Hashable, list[_NestCost]] = field(default_factory=dict)
+    loops: dict[Loop, Loop] = field(default_factory=dict)
+    issued: Issued = field(default_factory=dict)
+    regions: Seen = field(default_factory=dict)
 
 
 def _seconds(phase: _Phase) -> float:
@@ -143,10 +154,10 @@ def program_cost(
     """What ``program`` takes in C at ``extents`` (dimension d of input n under the key (n, d)) on ``threads`` threads.
 
     Args:
-        known: of kernels that were costed before, with everything else the same: schedules often differ in a few only.
+        known: what was costed before at the same extents on the same machine, to which this is added.
         most: seconds beyond which it does not matter how many: just these, if it is found to take more.
     """
-    known = {} if known is None else known
+    known = Costed() if known is None else known
     program = in_place(program)
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
     fetched = tuple(
@@ -159,10 +170,10 @@ def program_cost(
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
         key = kernel.body, buffers, fetched
-        nests = known.setdefault(key, [])
+        nests = known.kernels.setdefault(key, [])
         if not nests:
             body = in_first_blocks(kernel).body
-            found = _nests(body, buffers, extents, machine, threads, fetched, most - seconds - launch)
+            found = _nests(body, buffers, extents, machine, threads, fetched, known, most - seconds - launch)
             if found is None:
                 return Cost(most, ())
             nests += found
@@ -178,6 +189,7 @@ def _nests(
     machine: Machine,
     threads: int,
     fetched: Sequence[tuple[Level, Level, float]],
+    costed: Costed,
     most: float,
 ) -> list[_NestCost] | None:
     """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
@@ -186,15 +198,15 @@ def _nests(
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
         most: seconds; what is found to take more is not gone into further.
     """
-    nodes = evaluate(body, extents)
-    places = regions(nodes, buffers, extents, machine)
+    nodes = evaluate(body, extents, seen=costed.loops)
+    places = regions(nodes, buffers, extents, machine, costed.regions)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
-    issued = [_issued(node, machine, threads, known) for node in nodes if isinstance(node, Loop)]
+    issued = [_issued(node, machine, threads, known, costed.issued) for node in nodes if isinstance(node, Loop)]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:
         return None
@@ -227,13 +239,14 @@ class _Issued(NamedTuple):
         return sum(self.times) * _NS
 
 
-def _issued(loop: Loop, machine: Machine, threads: int, known: Known) -> _Issued:
+def _issued(loop: Loop, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
     loops = _tasks(loop)
     tasks = prod(task.trips for task in loops)
     used = max(1, min(threads, ceil(tasks)))
     share = ceil(tasks / used) / tasks if used > 1 else 1.0
     search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
-    return _Issued(tuple([time * share for time in (*issue_times(loop, machine, known), search)]), used, share)
+    times = (*issue_times(loop, machine, known, seen), search)
+    return _Issued(tuple([time * share for time in times]), used, share)
 
 
 def _nest(

@@ -11,7 +11,7 @@ loops around it reduce.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ilang_eq.extract.leaves import NOTHING, Known, accumulators, leaf_time
 from ilang_eq.extract.machine import Machine
@@ -23,22 +23,38 @@ LOOP_SLOTS = 2.0
 ENTRY_CYCLES = 4.0
 """Setting up a loop, and an exit that is predicted wrong now and then."""
 
+Issued = dict[Hashable, list[float]]
+"""What loops take phase by phase, by what decides it."""
+
 
 def issue_time(nodes: Sequence[Node], machine: Machine, known: Known = NOTHING) -> float:
     """Nanoseconds for one thread to run ``nodes`` once; ``known`` is what is known of its buffers."""
     return _block(nodes, Stack(), machine, known)
 
 
-def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING) -> list[float]:
-    """The same for ``loop``, phase by phase; after the phases of each loop comes what its body does between them."""
-    return _phases(loop, Stack(), machine, known)
+def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING, seen: Issued | None = None) -> list[float]:
+    """The same for ``loop``, phase by phase; after the phases of each loop comes what its body does between them.
+
+    Args:
+        seen: what loops took before on the same machine, to which these are added.
+    """
+    return _phases(loop, Stack(), machine, known, {} if seen is None else seen)
 
 
-def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known) -> list[float]:
+def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[float]:
+    """The same inside other loops."""
+    key = loop, tuple(stack.bits), stack.trips, stack.perfect, known.of(loop.buffers)
+    if key not in seen:
+        seen[key] = _phase_by_phase(loop, stack, machine, known, seen)
+    return seen[key]
+
+
+def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[float]:
     if loop.is_phase:
         return [_loop(loop, stack, machine, known)]
     inside = stack.enter(loop).before(loop.body)
-    found = [time for node in loop.body if isinstance(node, Loop) for time in _phases(node, inside, machine, known)]
+    loops = [node for node in loop.body if isinstance(node, Loop)]
+    found = [time for node in loops for time in _phases(node, inside, machine, known, seen)]
     own = [node for node in loop.body if not isinstance(node, Loop)]
     steps = stack.iterations * (loop.trips * LOOP_SLOTS / machine.issue_width + ENTRY_CYCLES) / machine.clock_ghz
     return [*found, steps + _block(own, inside, machine, known)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import log2, prod
@@ -85,6 +85,10 @@ class Known:
 
     padded: frozenset[str] = frozenset()
     panels: frozenset[str] = frozenset()
+
+    def of(self, buffers: Iterable[str]) -> Known:
+        """What is known of ``buffers``."""
+        return Known(self.padded.intersection(buffers), self.panels.intersection(buffers))
 
 
 NOTHING = Known()

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Cost, Costed, Model, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
+from ilang_eq.lang.shapes import Dimension
 from ilang_eq.lower.ir import Precision, Program
+
+_PIECES = 4
+"""Pieces of a component, with extents of their own, of which is known what was costed: they are searched in turn."""
 
 
 class Models(NamedTuple):
@@ -37,11 +42,14 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     del precision
     machine = detect()
     own = max((level.bytes for level in machine.levels if not level.shared), default=0.0)
-    known: dict[frozenset[tuple[tuple[int, int], int]], Costed] = {}
+
+    @lru_cache(maxsize=_PIECES)
+    def known(extents: frozenset[tuple[Dimension, int]]) -> Costed:
+        del extents
+        return Costed()
 
     def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
-        before = known.setdefault(frozenset(extents.items()), {})
-        return program_cost(program, extents, machine, threads, before, most)
+        return program_cost(program, extents, machine, threads, known(frozenset(extents.items())), most)
 
     return Models(machine, threads, judge, kept=own)
 

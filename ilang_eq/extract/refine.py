@@ -11,9 +11,9 @@ no step is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
+from itertools import groupby, permutations, product
 
 from ilang_eq.errors import ScheduleError
 from ilang_eq.extract.candidate import Sized, Tiles
@@ -40,8 +40,9 @@ NEAR = 1.05
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
-"""Candidates with the same tiles whose costs differ by less are alike. They may be the same in all that counts, or cost
-the same by chance: all take the first step, and one goes on.
+"""Candidates with the same tiles whose costs differ by less are alike. They may cost nearly the same by chance: all
+take the first step, and one goes on. Those that cost exactly the same differ in nothing that counts, such as a loop
+that runs once: the first takes the step for all.
 """
 
 MOST_STEPS = 6
@@ -109,7 +110,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
-    near = [[c for c in alike if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
+    near = [[c for c in _differing(alike) if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
     steps = ([_stepped(c, _along_one(c, options), judge) for c in alike] for alike in near if alike)
     begun = sorted((min(alike, key=lambda c: c.cost) for alike in steps), key=lambda c: c.cost)
     first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
@@ -131,6 +132,11 @@ def _alike(ascending: Sequence[Sized]) -> list[list[Sized]]:
         else:
             same.append(candidate)
     return found
+
+
+def _differing(ascending: Iterable[Sized]) -> list[Sized]:
+    """The first of those that cost exactly the same."""
+    return [next(same) for _, same in groupby(ascending, key=lambda c: c.cost)]
 
 
 def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, rival: float) -> Sized:

@@ -6,8 +6,8 @@ fetched anew, in part where it nearly fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
@@ -90,6 +90,7 @@ class Region:
     iteration: Spans
     loops: tuple[Region, ...]
     rest: Spans
+    _seen: dict[Cache | TranslationBuffer, list[ByBuffer]] = field(default_factory=dict, compare=False, repr=False)
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
@@ -103,8 +104,11 @@ class Region:
         Args:
             there: the share of what a run touches that is in the cache before it.
         """
-        found = self._from_nothing(into)
+        found = self._seen.get(into)
+        if found is None:
+            found = self._seen[into] = self._from_nothing(into)
         if there:
+            found = [dict(phase) for phase in found]
             for buffer, span in self.whole.items():
                 first = found[self.uses[buffer][0].phase]
                 first[buffer] = first.get(buffer, NONE).plus(into.fetch(span).times(-there))
@@ -268,20 +272,37 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
 
 
-def regions(nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, machine: Machine) -> Iterator[Region]:
-    """The outermost loops among ``nodes``, on ``machine``; each when it is asked for."""
+Seen = dict[Hashable, tuple[Region, list[_Touch]]]
+"""The regions of loops, with what they touch, by what decides them."""
+
+
+def regions(
+    nodes: Sequence[Node], buffers: Iterable[Buffer], extents: Extents, machine: Machine, seen: Seen | None = None
+) -> Iterator[Region]:
+    """The outermost loops among ``nodes``, on ``machine``; each when it is asked for.
+
+    Args:
+        seen: those found before, on the same machine, to which these are added.
+    """
+    seen = {} if seen is None else seen
     streams = machine.streams, machine.page_streams
     arrays = {
         b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", *streams) for b in buffers
     }
-    return (_region(node, arrays)[0] for node in nodes if isinstance(node, Loop))
+    return (_region(node, arrays, seen)[0] for node in nodes if isinstance(node, Loop))
 
 
-def _region(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
+def _region(loop: Loop, arrays: Mapping[str, _Array], seen: Seen) -> tuple[Region, list[_Touch]]:
     """The region of ``loop``, and what it touches."""
-    if loop.is_phase:
-        return _phase(loop, arrays)
-    inner = [_region(node, arrays) for node in loop.body if isinstance(node, Loop)]
+    key = loop, tuple([arrays[buffer] for buffer in loop.buffers])
+    if key not in seen:
+        seen[key] = _phase(loop, arrays) if loop.is_phase else _phases(loop, arrays, seen)
+    return seen[key]
+
+
+def _phases(loop: Loop, arrays: Mapping[str, _Array], seen: Seen) -> tuple[Region, list[_Touch]]:
+    """The same for one that does several things."""
+    inner = [_region(node, arrays, seen) for node in loop.body if isinstance(node, Loop)]
     own = _touches(loop, arrays)
     touched = own + [touch for _, touches in inner for touch in touches]
     through = [touch.over(loop) for touch in touched]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain
 from math import prod
 from typing import NamedTuple, assert_never
 
@@ -28,7 +29,7 @@ class Loop:
     """A loop that runs ``trips`` times on average each time it is reached.
 
     ``width`` is the constant number of its iterations but for a tail, which all but a share ``full`` of its runs
-    are; None if an extent decides.
+    are; None if an extent decides. Its hash is computed once: what is known of loops is looked up by them.
     """
 
     variable: str
@@ -39,6 +40,21 @@ class Loop:
     parallel: bool
     reduces: bool
     body: tuple[Node, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        # statements count by what they write: their own hashes go through all that they read
+        body = tuple([node if isinstance(node, Loop) else node.target.buffer for node in self.body])
+        return hash((self.variable, self.step, self.trips, self.width, self.full, body))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def buffers(self) -> tuple[str, ...]:
+        """What it touches."""
+        inside = (node.buffers if isinstance(node, Loop) else _touched(node) for node in self.body)
+        return tuple(dict.fromkeys(chain.from_iterable(inside)))
 
     @cached_property
     def unrolled(self) -> Unit | None:
@@ -82,6 +98,10 @@ def leaves(nodes: Sequence[Node]) -> Leaves | None:
     return found if len(found) == len(nodes) else None
 
 
+def _touched(statement: Assign | Accumulate) -> list[str]:
+    return [statement.target.buffer, *(load.buffer for load in loads(statement.value))]
+
+
 def _moves(statement: Accumulate, loop: Loop) -> bool:
     return mentions(statement.target, loop.variable)
 
@@ -105,17 +125,25 @@ class _Blocks(NamedTuple):
 
 
 def evaluate(
-    statements: Sequence[Statement], extents: Mapping[tuple[int, int], int], around: Mapping[str, _Blocks] | None = None
+    statements: Sequence[Statement],
+    extents: Mapping[tuple[int, int], int],
+    around: Mapping[str, _Blocks] | None = None,
+    seen: dict[Loop, Loop] | None = None,
 ) -> tuple[Node, ...]:
-    """``statements`` at ``extents``, which gives dimension d of input n under the key (n, d)."""
-    outer = around or {}
+    """``statements`` at ``extents``, which gives dimension d of input n under the key (n, d).
+
+    Args:
+        around: the loops around them, by variable.
+        seen: every loop that was found before, which is found again as the same object; new ones are added.
+    """
+    outer, seen = around or {}, {} if seen is None else seen
     nodes: list[Node] = []
     for statement in statements:
         match statement:
             case For(seldom=True):
                 pass
             case For():
-                nodes.append(_loop(statement, extents, outer))
+                nodes.append(_loop(statement, extents, outer, seen))
             case Assign() | Accumulate():
                 nodes.append(statement)
             case Comment() | Declare():
@@ -125,14 +153,17 @@ def evaluate(
     return tuple(nodes)
 
 
-def _loop(loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks]) -> Loop:
+def _loop(
+    loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks], seen: dict[Loop, Loop]
+) -> Loop:
     lengths = _lengths(loop, extents[loop.extent.input, loop.extent.dim], outer)
     trips = sum(share * -(-length // loop.step) for length, share in lengths)
     width = None if loop.limit is None else -(-loop.limit // loop.step)
     full = 1.0 if loop.limit is None else dict(lengths).get(loop.limit, 0.0)
     inside = {**outer, loop.variable: _Blocks(loop.step, _blocks(lengths, loop.step))}
-    body = evaluate(loop.body, extents, inside)
-    return Loop(loop.variable, loop.step, trips, width, full, loop.parallel, loop.reduces, body)
+    body = evaluate(loop.body, extents, inside, seen)
+    found = Loop(loop.variable, loop.step, trips, width, full, loop.parallel, loop.reduces, body)
+    return seen.setdefault(found, found)
 
 
 def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
@@ -141,9 +172,15 @@ def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
         return ((extent, 1.0),)
     coarser = [outer[v] for v in loop.outer if outer[v].step >= loop.limit]
     around = min(coarser, key=lambda blocks: blocks.step).lengths if coarser else ((extent, 1.0),)
-    return _merged((min(length, loop.limit), share) for length, share in around)
+    return _cut(around, loop.limit)
 
 
+@lru_cache(maxsize=4096)
+def _cut(lengths: Lengths, most: int) -> Lengths:
+    return _merged((min(length, most), share) for length, share in lengths)
+
+
+@lru_cache(maxsize=4096)
 def _blocks(lengths: Lengths, step: int) -> Lengths:
     """The blocks of ``step`` that ``lengths`` fall into, last ones shorter."""
     counts = [(length, share, -(-length // step)) for length, share in lengths]

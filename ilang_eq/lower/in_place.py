@@ -27,6 +27,8 @@ def in_place(program: Program) -> Program:
     if not any(buffer.role == "local" and _is_row(buffer) for buffer in program.buffers):
         return program
     kernels = tuple(Kernel(kernel.name, _settled(kernel.body, buffers)) for kernel in program.kernels)
+    if all(new.body is old.body for new, old in zip(kernels, program.kernels, strict=True)):
+        return program
     left = {name for kernel in kernels for name in declared_in(kernel.body)}
     kept = tuple(buffer for buffer in program.buffers if buffer.role != "local" or buffer.name in left)
     return replace(program, buffers=kept, kernels=kernels)

@@ -101,7 +101,11 @@ class ReadOf:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A node computed at one place of a kernel."""
+    """A node computed at one place of a kernel.
+
+    ``home`` is the block of its statement, once that is known. ``start`` is the outermost loop of a reduced axis then:
+    the reduction starts afresh just before it.
+    """
 
     node: int
     expr: Expr
@@ -109,16 +113,17 @@ class Instance:
     loops: dict[str, list[NestLoop | None]]
     reads: list[ReadOf] = field(default_factory=list)
     home: Block | None = None
+    start: NestLoop | None = None
+
+    def settle(self, home: Block) -> None:
+        """Put the statement into ``home``, after all loops have been opened."""
+        self.home = home
+        reduced = [loop for axis in self.expr.reduced for loop in self.loops[axis] if loop is not None]
+        self.start = min(reduced, key=lambda loop: loop.depth, default=None)
 
     def rides(self) -> list[NestLoop]:
         """The loops of this instance, fused and own, in no particular order."""
         return [loop for parts in self.loops.values() for loop in parts if loop is not None]
-
-    @property
-    def start(self) -> NestLoop | None:
-        """The outermost loop of a reduced axis: the reduction starts afresh just before it."""
-        reduced = [loop for axis in self.expr.reduced for loop in self.loops[axis] if loop is not None]
-        return min(reduced, key=lambda loop: loop.depth, default=None)
 
     @property
     def running(self) -> bool:

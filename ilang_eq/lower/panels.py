@@ -62,6 +62,8 @@ def in_panels(program: Program) -> Program:
         panels = _panels(found) if found.statement.target.buffer in workspaces else None
         if panels is not None:
             layouts[found.statement.target.buffer] = panels
+    if not layouts:
+        return program
     for place, loops in _touched(updates):
         if place.buffer in layouts and not layouts[place.buffer].fits(place, loops):
             del layouts[place.buffer]

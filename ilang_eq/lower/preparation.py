@@ -86,7 +86,7 @@ def _early(program: Program, constants: set[str]) -> list[Kernel]:
     known = set(constants)
     early: list[Kernel] = []
     workspaces = {buffer.name for buffer in program.buffers if buffer.role == "workspace"}
-    for kernel in program.kernels:
+    for kernel in program.kernels if workspaces else ():
         written = _written(kernel)
         if written <= workspaces and _read(kernel) - set(declared_in(kernel.body)) - written <= known:
             early.append(kernel)

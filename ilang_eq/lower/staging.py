@@ -99,7 +99,7 @@ def _place(nest: KernelNest, node: int, block: Block, fused: Fused) -> Instance:
             if last == position:
                 _stage(nest, instance, operand, here)
     here.add(instance)
-    instance.home = here
+    instance.settle(here)
     for outer, previous in filled:
         if outer.open is not None:
             outer.open.filling = False

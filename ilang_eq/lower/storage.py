@@ -85,7 +85,7 @@ def load(place: Place, positions: list[Parts]) -> Load:
     """The element of ``place`` at one position per tensor dimension."""
     indices: list[Index] = []
     for folded, steps, position in zip(place.folded, place.steps, positions, strict=True):
-        left = tuple(variable for variable, loop in position if loop is None or loop not in folded)
+        left = tuple([variable for variable, loop in position if loop is None or loop not in folded])
         if steps:
             indices.extend(Index((v,), step) for v, step in zip(left, steps, strict=True))
         elif left or not folded:

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from ilang_eq.database.record import record_as_json
 from ilang_eq.errors import RuleError
+from ilang_eq.garbage import seldom_collected
 from ilang_eq.kept import key_of, record_of
 from ilang_eq.optimizer import improving, models_of
 from ilang_eq.rewrites.engine import load_egglog
@@ -44,6 +45,7 @@ def main() -> None:
                 raise
 
 
+@seldom_collected()
 def _serve(data: dict[str, Any], replies: TextIO) -> None:
     request = read_request(data)
     key = key_of(request, models_of(request).machine)

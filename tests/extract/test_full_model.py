@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ilang_eq.extract import full_model, overlap
-from ilang_eq.extract.full_model import Cost, _Part, program_cost
+from ilang_eq.extract.full_model import Cost, Costed, _Part, program_cost
 from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
@@ -67,6 +67,18 @@ def test_what_is_not_costed_in_full_takes_longer(
     for share in (0.2, 0.9, 0.999):
         assert program_cost(program, extents, machine, 2, most=share * exact).seconds in (exact, share * exact)
     assert program_cost(program, extents, machine, 2, most=0.2 * exact).seconds == 0.2 * exact
+
+
+@pytest.mark.parametrize("extent", [48, 500, 2048])
+def test_what_was_costed_before_makes_no_difference(extent: int, machine: Machine) -> None:
+    """The tiles differ in what is around the same loops, in loops inside the same ones, and in what buffers hold."""
+    extents = {(n, d): extent for n in range(3) for d in range(2)}
+    known = Costed()
+    for rows, columns in ((24, 48), (24, 64), (32, 48), (32, 64)):
+        program = lower(wire(flash_attention(rows, columns)))
+        alone = program_cost(program, extents, machine, 2)
+        again = program_cost(program, extents, machine, 2, known)
+        assert (again.seconds, again.terms) == (alone.seconds, alone.terms)
 
 
 @pytest.mark.parametrize("component", [matmul(""), matmul("|i:4,j:16|ijki'j'"), SOFTMAX, FUSED_SOFTMAX], ids=str)

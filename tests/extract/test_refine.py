@@ -83,6 +83,13 @@ def test_what_is_alike_takes_nobody_elses_first_step() -> None:
     assert walked(Table({**same, "other": {8: 1.1, 4: 0.9}})) == Plan("other", 4)
 
 
+def test_what_costs_exactly_the_same_takes_one_first_step() -> None:
+    table = Table({"one": {8: 1.0}, "same": {8: 1.0}})
+    walked(table)
+    assert Plan("one", 4) in table.asked
+    assert Plan("same", 4) not in table.asked
+
+
 def test_a_walk_goes_past_those_that_have_ended() -> None:
     """Two lead after the first step, and stay where they are."""
     table = Table({"one": {8: 1.0}, "two": {8: 1.02, 16: 1.01}, "three": {8: 1.1, 4: 1.05, 2: 1.02, 1: 0.8}})
