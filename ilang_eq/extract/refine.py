@@ -36,7 +36,7 @@ WALKS = 3
 BEHIND = 1.1
 """Candidates that take this many times as long as the first after its walk take no further step."""
 
-NEAR = 1.05
+NEAR = 1.02
 """Candidates that take this many times as long as the first after its walk step along one axis only."""
 
 APART = 1.001
@@ -52,7 +52,7 @@ LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
 PASSED = 2
-"""Tile sizes that a step along one axis may pass at least: the next may leave a tail where the one after does not."""
+"""Tile sizes that a step of a walk may pass at least: the next may leave a tail where the one after does not."""
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Ju
     """``candidate`` at the end of its walk; ``rival`` is the cost of another at the end of its own."""
     best = candidate
     for _ in range(MOST_STEPS):
-        found = _stepped(best, _along_one(best, options), judge)
+        found = _stepped(best, _along_one(best, options, PASSED), judge)
         if found is best and best.cost < NEAR * rival:
             found = _stepped(best, _along_two(best, options), judge)
         if found is best:
@@ -162,10 +162,10 @@ def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:
     return best
 
 
-def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> list[Tiles]:
-    """The tiles some steps away along one axis."""
+def _along_one(candidate: Sized, options: Mapping[AxisId, Sequence[int]], least: int = 1) -> list[Tiles]:
+    """The tiles some steps away along one axis, ``least`` or more."""
     tiles = candidate.schedule.tiles
-    larger, smaller = _neighbours(tiles, options, max(PASSED, _reach(candidate)))
+    larger, smaller = _neighbours(tiles, options, max(least, _reach(candidate)))
     return [{**tiles, axis: tile} for near in (larger, smaller) for axis, found in near.items() for tile in found]
 
 
