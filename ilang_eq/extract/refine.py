@@ -101,12 +101,18 @@ class Judge:
         return self.cost(recurring(program, self.constants), self.extents, most).seconds
 
 
-def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
+def refined(
+    candidates: Sequence[Sized],
+    options: Mapping[AxisId, Sequence[int]],
+    in_the_end: Mapping[AxisId, Sequence[int]],
+    judge: Judge,
+) -> list[Sized]:
     """``candidates`` by the full model, cheapest first, with tiles of its choice.
 
     Args:
         candidates: of the additive model.
         options: the tile sizes of every axis, ascending.
+        in_the_end: those for a last walk, from the best that the others have come to.
         judge: the full model.
     """
     judged = sorted((replace(c, cost=judge.seconds(c.graph)) for c in candidates), key=lambda c: c.cost)
@@ -117,6 +123,7 @@ def refined(candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]]
     walked = [_walked(first, options, judge, math.inf)]
     rival = walked[0].cost
     walked += [_walked(c, options, judge, rival) for c in others if c.cost < BEHIND * rival]
+    walked.append(_walked(min(walked, key=lambda c: c.cost), in_the_end, judge, rival))
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 

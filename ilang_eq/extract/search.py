@@ -97,7 +97,8 @@ def propose(
         found = best(breadth, k)
         for axis in _innermost(structure, found[0].schedule, sizes):
             found += best(replace(breadth, never_last=axis), 1, online_alone=True)
-        return [one.candidate() for one in refined(found, _with_all(_options(structure, sizes), sizes), judge)][:k]
+        options = _options(structure, sizes)
+        return [one.candidate() for one in refined(found, options, _with_all(options, sizes), judge)][:k]
 
     for breadth in BREADTHS[:-1]:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -52,9 +52,10 @@ class Table:
         return min(self.costs[plan.name].get(plan.size, 10.0), most)
 
 
-def walked(table: Table) -> Plan:
+def walked(table: Table, in_the_end: Sequence[int] = SIZES) -> Plan:
     """Where the search ends, of candidates that all begin with tiles of 8."""
-    found = refine.refined(cast("Any", [Stand(Plan(name, 8)) for name in table.costs]), {0: SIZES}, cast("Any", table))
+    begin = [Stand(Plan(name, 8)) for name in table.costs]
+    found = refine.refined(cast("Any", begin), {0: SIZES}, {0: in_the_end}, cast("Any", table))
     return cast("Any", found[0].graph)
 
 
@@ -94,6 +95,14 @@ def test_a_walk_goes_past_those_that_have_ended() -> None:
     """Two lead after the first step, and stay where they are."""
     table = Table({"one": {8: 1.0}, "two": {8: 1.02, 16: 1.01}, "three": {8: 1.1, 4: 1.05, 2: 1.02, 1: 0.8}})
     assert walked(table) == Plan("three", 1)
+
+
+def test_sizes_for_the_end_are_looked_at_where_the_walks_have_ended() -> None:
+    all_of_it = 1000
+    table = Table({"one": {8: 1.0, 16: 0.9, all_of_it: 0.8}, "two": {8: 1.05, all_of_it: 0.1}})
+    last = (*SIZES[: SIZES.index(16) + 1], all_of_it)
+    assert walked(table, last) == Plan("one", all_of_it)
+    assert Plan("two", all_of_it) not in table.asked
 
 
 def test_what_is_far_behind_after_its_first_step_stays_there() -> None:

@@ -168,12 +168,14 @@ def test_tiles_are_those_of_the_graph_and_below_the_extents() -> None:
 Options = Mapping[AxisId, Sequence[int]]
 
 
-def walk_of(make: Callable[[], Space], extents: Extents, monkeypatch: pytest.MonkeyPatch) -> tuple[Sized, Options]:
-    """Where the walk over tile sizes begins, and the sizes that it has to choose from."""
-    seen: list[tuple[Sized, Options]] = []
+def walk_of(
+    make: Callable[[], Space], extents: Extents, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Sized, Options, Options]:
+    """Where the walk over tile sizes begins, and the sizes that it has to choose from, at first and in the end."""
+    seen: list[tuple[Sized, Options, Options]] = []
 
-    def unrefined(found: list[Sized], options: Options, _: Judge) -> list[Sized]:
-        seen.append((found[0], options))
+    def unrefined(found: list[Sized], options: Options, in_the_end: Options, _: Judge) -> list[Sized]:
+        seen.append((found[0], options, in_the_end))
         return found
 
     with monkeypatch.context() as patch:
@@ -184,7 +186,7 @@ def walk_of(make: Callable[[], Space], extents: Extents, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_tile_is_found_behind_one_that_is_no_better(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, options = walk_of(spaces.attention, ATTENTION, monkeypatch)
+    start, options, in_the_end = walk_of(spaces.attention, ATTENTION, monkeypatch)
     axis = min(start.schedule.tiles, key=lambda axis: start.schedule.tiles[axis])
     wanted, known = start, dict[Graph, Bound]()
     for step in range(steps):
@@ -193,13 +195,14 @@ def test_a_tile_is_found_behind_one_that_is_no_better(steps: int, monkeypatch: p
         wanted = wanted.retiled({**tiles, axis: behind})
         known[wanted.graph] = Bound(0.5**step * 0.5, exact=True)
     judge = Judge(lambda program, extents, most=math.inf: Cost(1.0, ()), ATTENTION, known=known)
-    assert refined([start], options, judge)[0].graph == wanted.graph
+    assert refined([start], options, in_the_end, judge)[0].graph == wanted.graph
 
 
 def test_in_the_end_a_tile_may_take_all_of_an_axis_that_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, keys, width = 1000, 4 * search.WHOLE, 200
-    _, options = walk_of(spaces.attention, spaces.attention_extents(rows, keys, width), monkeypatch)
-    assert {found[-1] for found in options.values()} == {search.TILES[-1], rows}
+    _, options, in_the_end = walk_of(spaces.attention, spaces.attention_extents(rows, keys, width), monkeypatch)
+    assert {found[-1] for found in options.values()} == {search.TILES[-1]}
+    assert {found[-1] for found in in_the_end.values()} == {search.TILES[-1], rows}
 
 
 def test_the_same_search_gives_the_same_candidates() -> None:
