@@ -1,1 +1,1 @@
-i("+ik~ik|k:8|") >> ~i("ijk*ik~ijk|j:8,k:8|i1jkj'k'") >> i("+ijk~ij|j:8,k:8|ijkj'k'0") >> (I & i(">ij~i||i0j")) >> i("ij-i~ij||i01j") >> i("^ij~ij||ij0") >> (I & i("+ij~i|j:96|")) >> i("ij/i~ij||i1j") >> i("ik*ikj~ikj") >> i("+ikj~ij||ikj0")
+i("+ik~ik|k:16|") >> ~i("ijk*ik~ijk|j:4,k:16|i1jkj'k'") >> i("+ijk~ij|j:4,k:16|ijkj'k'0") >> (I & i(">ij~i||i0j")) >> i("ij-i~ij||i01j") >> i("^ij~ij||ij0") >> (I & i("+ij~i|j:96|")) >> i("ij/i~ij||i1j") >> i("ik*ikj~ikj") >> i("+ikj~ij||ikj0")

@@ -1,1 +1,1 @@
-i("il*ikl~ikl|k:8,l:8|iklk'l'") >> i("+ikl~ik|k:8,l:8|iklk'l'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj") >> i("+ikj~ij||ikj0") & i("+ik~i")) >> i("ij/i~ij|j:64|i1jj'")
+i("il*ikl~ikl|k:4,l:16|iklk'l'") >> i("+ikl~ik|k:4,l:16|iklk'l'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj") >> i("+ikj~ij||ikj0") & i("+ik~i")) >> i("ij/i~ij|j:64|i1jj'")
