@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def test_probes_work_in_the_level_they_are_named_for() -> None:
 def test_one_core_has_the_familys_fork_and_join() -> None:
     assert _measured({}, cores=1).fork_join_us == DEFAULT.fork_join_us
     assert _measured({"fork-join": 700.0}).fork_join_us == 0.7
+
+
+def test_what_prefetchers_follow_is_the_familys() -> None:
+    family = replace(DEFAULT, streams=7, page_streams=3)
+    found = measured(Pretended({}), family, 2)
+    assert (found.streams, found.page_streams) == (7, 3)
 
 
 def test_a_system_that_does_not_tell_has_the_familys_caches(monkeypatch: pytest.MonkeyPatch) -> None:
