@@ -228,8 +228,8 @@ def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, 
 
 def _with_all(options: Mapping[AxisId, tuple[int, ...]], sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
     """``options`` with tiles that take all of an axis."""
-    all_of = {axis: (sizes[axis],) if found[-1] < sizes[axis] <= WHOLE else () for axis, found in options.items()}
-    return {axis: found + all_of[axis] for axis, found in options.items()}
+    longer = {a: (*found, sizes[a]) for a, found in options.items() if found[-1] < sizes[a] <= WHOLE}
+    return {**options, **longer}
 
 
 def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> list[Tiles]:
