@@ -20,7 +20,7 @@ from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
-from ilang_eq.lower.division import FEW, Apart, divided
+from ilang_eq.lower.division import FEW, TILED_UPDATES, Apart, divided
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
@@ -28,6 +28,8 @@ from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
 ELEMENT_GRAIN = 4096
 """The fewest elements of an element-wise loop that are worth a thread's while."""
+WORTH = 4 * TILED_UPDATES
+"""The work of tiles that are shared block by block: of a product, which takes four units for each update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +43,35 @@ class KernelText:
 
 
 def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
-    """The kernels of ``program`` in C, two versions where few rows are better shared; ``used`` collects their needs."""
+    """The kernels of ``program`` in C, and their versions for few rows; ``used`` collects what they need."""
     division = divided(in_place(program))
     texts: list[KernelText] = []
     for kernel, apart in zip(division.program.kernels, division.apart, strict=True):
         text = kernel_text(division.program, kernel, used)
-        if apart is not None:
-            other = kernel_text(division.program, apart.kernel, used)
-            texts.append(replace(other, call=f"if ({_few_long_rows(apart)})\n        {other.call}\n    else"))
-            text = replace(text, call=f"    {text.call}")
-        texts.append(text)
+        for version in apart:
+            other = kernel_text(division.program, version.kernel, used)
+            before = "else if" if version is not apart[0] else "if"
+            call = other.call
+            if version.tiles:
+                # one thread needs no division of what comes out the same to the last bit
+                call = f"threads > 1 ? {call[:-1]} : {text.call}"
+            texts.append(replace(other, call=f"{before} ({_fits(version)})\n        {call}"))
+        texts.append(replace(text, call=f"else\n        {text.call}") if apart else text)
     return tuple(texts)
 
 
-def _few_long_rows(apart: Apart) -> str:
-    long = " || ".join(f"{extent_name(extent)} >= {length}" for extent, length in apart.lengths)
-    rows = " * ".join(trips_text(loop) for loop in apart.rows)
-    return f"{rows} < {FEW} && {f'({long})' if len(apart.lengths) > 1 else long}"
+def _fits(version: Apart) -> str:
+    """Whether the extents are those that ``version`` is for."""
+    few = f"{' * '.join(trips_text(loop) for loop in version.few)} < {FEW}"
+    tiles = [f"{trips_text(loop)} >= {FEW} && {work_text(loop)} >= {WORTH}.0" for loop in version.tiles]
+    long = [f"{extent_name(extent)} >= {length}" for extent, length in version.long]
+    return f"{few} && {_either(tiles or long)}"
+
+
+def _either(conditions: Sequence[str]) -> str:
+    if len(conditions) == 1:
+        return conditions[0]
+    return f"({' || '.join(f'({c})' if '&&' in c else c for c in conditions)})"
 
 
 def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, inf, prod
+from math import inf
 from typing import NamedTuple, Protocol
 
 from ilang_eq.extract import overlap
@@ -33,6 +33,7 @@ from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, Seen, regions
+from ilang_eq.extract.tasks import tasks_of
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
@@ -224,14 +225,14 @@ def _nests(
 
 
 class _Issued(NamedTuple):
-    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest of the threads ``used``.
+    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread.
 
-    It has the part ``share`` of the work.
+    It has the part ``share`` of the work. Threads come together ``entered`` times.
     """
 
     times: tuple[float, ...]
-    used: int
     share: float
+    entered: float
 
     @property
     def seconds(self) -> float:
@@ -240,13 +241,12 @@ class _Issued(NamedTuple):
 
 
 def _issued(loop: Loop, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
-    loops = _tasks(loop)
-    tasks = prod(task.trips for task in loops)
-    used = max(1, min(threads, ceil(tasks)))
-    share = ceil(tasks / used) / tasks if used > 1 else 1.0
-    search = tasks * TASK_CYCLES / machine.clock_ghz if len(loops) > 1 else 0.0
+    tasks = tasks_of(loop, threads)
+    used = tasks.used(threads)
+    share = tasks.share(used)
+    search = tasks.number * TASK_CYCLES / machine.clock_ghz if tasks.nested else 0.0
     times = (*issue_times(loop, machine, known, seen), search)
-    return _Issued(tuple([time * share for time in times]), used, share)
+    return _Issued(tuple([time * share for time in times]), share, tasks.entered if used > 1 else 0.0)
 
 
 def _nest(
@@ -275,7 +275,7 @@ def _nest(
     for entries, each, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
         stall += (pages.bytes * each * issued.share + pages.apart * repeated * split) * _NS
-    overhead = machine.fork_join_us * _US if issued.used > 1 else 0.0
+    overhead = machine.fork_join_us * _US * issued.entered
     cost = _NestCost(cost.phases, stall, overhead)
     return _merged(cost) if ahead else cost
 
@@ -348,21 +348,6 @@ def _stall(moved: Traffic, share: float, level: Level) -> float:
 
 def _computing(nanoseconds: float) -> _Part:
     return _Part("issue", nanoseconds * _NS, nanoseconds * _NS)
-
-
-def _tasks(loop: Loop) -> tuple[Loop, ...]:
-    """The loops whose iterations threads share: this one and those perfectly inside it that are as independent."""
-    loops = [loop] if loop.parallel else []
-    while loops and len(loops[-1].body) == 1:
-        inner = loops[-1].body[0]
-        if not isinstance(inner, Loop) or inner.reduces or inner.width is not None or not _has_loops(inner):
-            break
-        loops.append(inner)
-    return tuple(loops)
-
-
-def _has_loops(loop: Loop) -> bool:
-    return any(isinstance(node, Loop) for node in loop.body)
 
 
 def _transfer(amount: float, share: float, level: Level) -> float:

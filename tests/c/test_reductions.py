@@ -50,6 +50,9 @@ def test_errors_of_equal_terms_do_not_grow(component: Component, shape: tuple[in
     np.testing.assert_allclose(got, want, rtol=bound)
 
 
+PANELS = (I | i("+kj~kj|j:64,k:256|jkk'j'")) >> (
+    i("ik*kj~kij|i:6,j:64,k:256|jk1ik'i'j'") >> i("+kij~ij|i:6,j:64,k:256|jkik'i'j'0")
+)
 LONG = {
     "sum": (SUM, [(300_001,)]),
     "maximum": (i(">i~."), [(300_001,)]),
@@ -57,6 +60,8 @@ LONG = {
     "everything": (ALL, [(70, 40_000)]),
     "columns": (i("+ij~j||ij"), [(5000, 37)]),
     "few rows": (ROWS, [(2, 150_000)]),
+    "few panels": (PANELS, [(130, 700), (700, 90)]),
+    "few panels and tiles": (PANELS, [(20, 5000), (5000, 90)]),
     "few queries": (flash_attention_2(), [(3, 16), (5000, 16), (5000, 24)]),
 }
 
@@ -70,6 +75,12 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
         np.testing.assert_array_equal(one, other)
     scale = float(np.sqrt(shapes[-1][0]))
     np.testing.assert_allclose(one, component.interpret(*arrays), rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_one_thread_shares_no_tiles() -> None:
+    source = emit(lower(wire(PANELS)))
+    fits = "ceil_div(in1_1, 64) < 8 && ceil_div(in0_0, 6) >= 8 && 4.0 * 256 * 64 * in0_0 >= 1000000.0"
+    assert f"if ({fits})\n        threads > 1 ? kernel_add2_shared_tiles(" in source
 
 
 @pytest.mark.parametrize("shape", [(1, 65_536), (7, 65_536), (8, 65_536), (3, 65_535), (0, 70_000), (5, 0)], ids=str)

@@ -35,12 +35,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def versions(program: Program) -> Iterator[Program]:
-    """``program`` divided: its general version, and the one for few rows if there is one."""
+    """``program`` divided: its general version, and those for few rows if there are any."""
     division = divided(program)
     yield division.program
-    if any(division.apart):
+    for n in range(max(map(len, division.apart))):
         pairs = zip(division.program.kernels, division.apart, strict=True)
-        kernels = tuple(kernel if apart is None else apart.kernel for kernel, apart in pairs)
+        kernels = tuple(apart[min(n, len(apart) - 1)].kernel if apart else kernel for kernel, apart in pairs)
         yield replace(division.program, kernels=kernels)
 
 
@@ -140,6 +140,37 @@ def test_sums_are_in_blocks_and_maxima_are_not() -> None:
 def test_a_matrix_product_keeps_its_tile() -> None:
     program = programs.matmul(6, 32)
     assert divided(program).program.kernels == program.kernels
+
+
+def in_blocks(rows: int, columns: int, block: int) -> Component:
+    """A product of (i, k) and (k, j) that goes through panels of the second, whose rows come ``block`` at a time."""
+    panel = i(f"+kj~kj|j:{columns},k:{block}|jkk'j'")
+    nest = f"|i:{rows},j:{columns},k:{block}|jk"
+    product = i("ik*kj~kij" + nest + "1ik'i'j'") >> i("+kij~ij" + nest + "ik'i'j'0")
+    return (I | panel) >> product
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("shape", [(7, 9, 11), (2, 3, 4), (1, 1, 1), (5, 0, 3), (0, 4, 3)], ids=str)
+def test_few_panels_share_tiles(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    agrees(in_blocks(2, 4, 3), normal((rows, inner), (inner, columns)))
+
+
+def test_tiles_are_shared_block_by_block() -> None:
+    ((tiled, cut),) = divided(lower(wire(in_blocks(6, 16, 128)))).apart
+    loops = [s for s in walk(tiled.kernel.body) if isinstance(s, For)]
+    assert [s.variable for s in loops if not s.parallel and s.limit is None] == ["j", "k"], "nothing is cut"
+    assert [s.variable for s in tiled.tiles] == ["i"]
+    assert [s.step for s in loops if s.parallel and s.limit is None] == [1, 6], "zeros, and tiles"
+    assert not cut.tiles
+    assert cut.long
+
+
+def test_a_row_that_reduces_something_else_shares_no_tiles() -> None:
+    """Scores of a block of keys, their maximum and their sum would be left to one thread."""
+    (versions_apart,) = divided(lower(wire(flash_attention_2()))).apart
+    assert [bool(version.tiles) for version in versions_apart] == [False]
 
 
 def test_partial_results_as_large_as_the_operands_are_refused() -> None:

@@ -1,0 +1,93 @@
+"""What threads share of a nest, as ``lower/division.py`` has it: rows or, if these are few, the tiles inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import NamedTuple
+
+from ilang_eq.extract.trips import Loop, Node
+from ilang_eq.lower.division import FEW, TILED_UPDATES
+from ilang_eq.lower.ir import Accumulate
+
+
+class Tasks(NamedTuple):
+    """What threads share.
+
+    Attributes:
+        number: of tasks at a time.
+        nested: whether several loops make them up.
+        entered: how often there are tasks: parallel loops that are entered.
+    """
+
+    number: float
+    nested: bool = False
+    entered: float = 1.0
+
+    def used(self, threads: int) -> int:
+        """How many of ``threads`` have something to do."""
+        return max(1, min(threads, ceil(self.number)))
+
+    def share(self, threads: int) -> float:
+        """The part of the work that the busiest of ``threads`` has."""
+        return ceil(self.number / threads) / self.number if threads > 1 else 1.0
+
+
+def tasks_of(loop: Loop, threads: int) -> Tasks:
+    """The tasks of ``loop``."""
+    rows = _rows(loop)
+    found = Tasks(prod(row.trips for row in rows), len(rows) > 1)
+    if threads == 1 or not rows or found.number >= FEW:
+        return found
+    tiles = _tiles(rows[-1].body)
+    if tiles is None or tiles.number < FEW:
+        return found
+    return Tasks(tiles.number, entered=found.number * tiles.entered)
+
+
+def _rows(loop: Loop) -> tuple[Loop, ...]:
+    """The loops whose iterations are tasks: this one and those perfectly inside it that are as independent."""
+    loops = [loop] if loop.parallel else []
+    while loops and len(loops[-1].body) == 1:
+        inner = loops[-1].body[0]
+        if not isinstance(inner, Loop) or inner.reduces or inner.width is not None or not _has_loops(inner):
+            break
+        loops.append(inner)
+    return tuple(loops)
+
+
+def _tiles(body: Sequence[Node]) -> Tasks | None:
+    """The tiles of other axes in a row; None if anything else there reduces."""
+    count = entered = 0.0
+    for node in body:
+        match node:
+            case Loop(reduces=False) if node.width is None and node.step > 1 and _has_loops(node):
+                if _updates(node) >= TILED_UPDATES:
+                    count = max(count, node.trips)
+                entered += 1.0
+            case Loop(reduces=False) if not _accumulates(node):
+                entered += 1.0
+            case Loop(reduces=True, width=None):
+                inside = _tiles(node.body)
+                if inside is None:
+                    return None
+                count = max(count, inside.number)
+                entered += node.trips * inside.entered
+            case _:
+                return None
+    return Tasks(count, entered=entered)
+
+
+def _updates(node: Node) -> float:
+    """Of elements, in all iterations; those of whole tiles, as kernels do not look at how much of one there is."""
+    if not isinstance(node, Loop):
+        return float(isinstance(node, Accumulate))
+    return (node.trips if node.width is None else node.width) * sum(map(_updates, node.body))
+
+
+def _accumulates(node: Node) -> bool:
+    return any(map(_accumulates, node.body)) if isinstance(node, Loop) else isinstance(node, Accumulate)
+
+
+def _has_loops(loop: Loop) -> bool:
+    return any(isinstance(node, Loop) for node in loop.body)

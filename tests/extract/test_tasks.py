@@ -1,0 +1,60 @@
+"""What threads share of a nest: the model says what the versions of a kernel do."""
+
+from __future__ import annotations
+
+from ilang_eq.extract.tasks import tasks_of
+from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.fills import in_first_blocks
+
+
+def panels(columns: int, block: int) -> Component:
+    """A product of (i, k) and (k, j) in tiles of 6 rows that goes through panels, whose rows come by the block."""
+    product = f"|i:6,j:{columns},k:{block}|jk"
+    return (I | i(f"+kj~kj|j:{columns},k:{block}|jkk'j'")) >> (
+        i(f"ik*kj~kij{product}1ik'i'j'") >> i(f"+kij~ij{product}ik'i'j'0")
+    )
+
+
+def nest(component: Component, *shapes: tuple[int, ...]) -> Loop:
+    """The last outermost loop of ``component`` at the extents of ``shapes``."""
+    extents = {(n, d): extent for n, shape in enumerate(shapes) for d, extent in enumerate(shape)}
+    (*_, last) = evaluate(in_first_blocks(lower(wire(component)).kernels[-1]).body, extents)
+    assert isinstance(last, Loop)
+    return last
+
+
+def product(rows: int, inner: int, columns: int) -> Loop:
+    return nest(panels(64, 256), (rows, inner), (inner, columns))
+
+
+def test_many_panels_are_the_tasks() -> None:
+    tasks = tasks_of(product(600, 1024, 512), threads=2)
+    assert (tasks.number, tasks.nested, tasks.entered) == (8, False, 1)
+
+
+def test_few_panels_have_tiles_of_rows_in_each_block() -> None:
+    tasks = tasks_of(product(600, 1024, 448), threads=2)
+    assert (tasks.number, tasks.nested) == (100, False)
+    assert tasks.entered == 7 * 4 * 2, "a panel is packed and used, block by block"
+    assert tasks_of(product(600, 1024, 448), threads=1).number == 7
+
+
+def test_tiles_that_are_not_worth_sharing() -> None:
+    assert tasks_of(product(42, 1024, 448), threads=2).number == 7, "few"
+    assert tasks_of(nest(panels(16, 16), (600, 1024), (1024, 112)), threads=2).number == 7, "little to do in each block"
+
+
+def test_what_reduces_in_a_row_besides_tiles_is_not_left_to_one_thread() -> None:
+    softmax = (I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> (I & i("+ij~i")) >> i("ij/i~ij")
+    assert tasks_of(nest(softmax, (3, 4096)), threads=2).number == 3
+
+
+def test_rows_of_several_loops() -> None:
+    tasks = tasks_of(nest(i("+ijk~ij|i:4,j:8|iji'j'k"), (40, 64, 100)), threads=3)
+    assert (tasks.number, tasks.nested) == (80, True)
+    assert tasks.used(3) == 3
+    assert tasks.share(3) == 27 / 80
+    assert tasks.share(1) == 1.0
