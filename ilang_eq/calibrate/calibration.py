@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, sqrt
 from pathlib import Path
@@ -106,6 +107,10 @@ def _memory_probes(caches: Sequence[Cache], cores: int) -> Iterator[Probe]:
         alone, together = ones(size), ones(size if shared else size * cores)
         yield Probe(f"{name} read", "read_all", alone.nbytes, alone)
         yield Probe(f"{name} read all", "read_all", together.nbytes, together, cores)
+        if name == "memory":
+            # rows a power of two apart would compete for a bank
+            most = alone[: alone.size // 16 * 15]
+            yield Probe("abreast", "read_abreast", most.nbytes, most)
         both = alone if name == "memory" else ones(2 * size)
         yield Probe(f"{name} copy", "copy_all", both.nbytes / 2, both)
         yield _chase(f"{name} chase", size, name != "memory")
@@ -153,7 +158,8 @@ def _levels(caches: Sequence[Cache], ns: Results, cores: int) -> Iterator[Level]
     for cache in caches:
         size = _effective_bytes(cache, ns, cores) if cache is caches[-1] and cache.shared else cache.bytes
         yield _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
-    yield _level("memory", inf, LINE, True, ns)
+    abreast = max(1.0, ns["memory read"] / ns["abreast"])
+    yield replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast))
 
 
 def _level(name: str, size: float, way: int, shared: bool, ns: Results) -> Level:

@@ -16,6 +16,8 @@ UNITS = 12
 STRIP = 1024
 ADDS = 64
 """Dependent additions, or eights of empty instructions, in a unit of work."""
+ROWS = 4
+"""Rows that are read side by side."""
 
 _HEAD = """\
 #define _POSIX_C_SOURCE 199309L
@@ -246,6 +248,14 @@ double copy_all(int64_t times, float *memory, int64_t bytes, int threads)
     }
     return ended - begun;
 }
+// Reads rows side by side, ROWS of them, some lines of each in turn.
+double read_abreast(int64_t times, float *memory, int64_t bytes, int threads)
+{
+    const int64_t row = bytes / 4 / ROWS / (8 * LANES) * 8;
+    const double begun = now();
+    read_rows((const vec *)memory, row, times);
+    return now() - begun;
+}
 // Follows a cycle of offsets in floats, one a line, from where it was left.
 double chase(int64_t times, float *memory, int64_t bytes, int threads)
 {
@@ -285,6 +295,22 @@ static __attribute__((noinline)) void read_part(const vec *p, int64_t vectors, i
 }}
 """
 
+_READ_ROWS = """\
+static __attribute__((noinline)) void read_rows(const vec *p, int64_t row, int64_t times)
+{{
+    vec {sums};
+    for (int64_t t = 0; t < times; t++) {{
+        for (int64_t n = 0; n < row; n += 8)
+            for (int64_t r = 0; r < ROWS * row; r += row) {{
+{reads}
+            }}
+        FORGET();
+    }}
+    x0 += {total};
+    OPAQUE(x0);
+}}
+"""
+
 RATES = ("add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare")
 
 
@@ -294,7 +320,7 @@ def probe_source() -> str:
     several = {name for name in names if FUNCTIONS[name].several is not None}
     used = Used(names, several={(name, 16) for name in several}, widths={16})
     functions = preamble(used, "UNROLL")
-    constants = f"#define UNITS {UNITS}\n#define STRIP {STRIP}\n#define ADDS {ADDS}\n"
+    constants = f"#define UNITS {UNITS}\n#define STRIP {STRIP}\n#define ADDS {ADDS}\n#define ROWS {ROWS}\n"
     return "\n".join([constants, _HEAD, functions, "", _ABOVE, *_rates(), _CORE, _reading(), _COPY, _MEMORY])
 
 
@@ -328,10 +354,12 @@ def _rate(name: str, of: str, step: str, apart: bool) -> str:
 
 
 def _reading() -> str:
-    """A loop over memory with as many sums as hide the latency of an addition."""
+    """Loops over memory with as many sums as hide the latency of an addition."""
     sums = [f"x{n}" for n in range(8)]
-    return _READ.format(
-        sums=", ".join(f"{x} = {{0}}" for x in sums),
-        reads="\n".join(f"            {x} += p[n + {n}];" for n, x in enumerate(sums)),
-        total=" + ".join(sums[1:]),
+    zeros, total = ", ".join(f"{x} = {{0}}" for x in sums), " + ".join(sums[1:])
+    one, several = (
+        "\n".join(f"{indent}{x} += p[{at} + {n}];" for n, x in enumerate(sums))
+        for indent, at in ((" " * 12, "n"), (" " * 16, "r + n"))
     )
+    rows = _READ_ROWS.format(sums=zeros, reads=several, total=total)
+    return _READ.format(sums=zeros, reads=one, total=total) + rows

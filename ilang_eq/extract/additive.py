@@ -323,8 +323,7 @@ def inside(structure: Structure, fusion: Fusion, sized: SizedRows) -> cost.Deman
             demand += cost.computing(sized, rate)
     for operand in structure.sources(fusion):
         if isinstance(operand, Argument) and operand.axes:
-            last = [operand.axes[-1]] * len(sized.rows.orders)
-            demand += cost.reading(sized, operand.axes, last, 0)
+            demand += cost.fetching(sized, operand.axes)
     return demand
 
 

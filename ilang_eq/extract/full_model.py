@@ -87,10 +87,11 @@ class Model(Protocol):
 
 
 class _Part(NamedTuple):
-    """Issuing instructions, or moving data out of a level; ``awaited`` leaves out what is in panels.
+    """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
     A panel, whose rows of constant length lie one after another, is gone through from start to end: prefetchers see it
-    coming, and what comes for the first time is asked for ahead (``c/ahead.py``).
+    coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are further
+    ahead than of one: eight heads' products of 8192 rows take 0.75 and 0.70 of the time two and four rows at a time.
     """
 
     name: str
@@ -297,8 +298,9 @@ def _moving(
             lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
             issue = _computing(issue.seconds / _NS + lines * split)
         moved = Traffic.total(found.values())
-        asked = sum(traffic.bytes for buffer, traffic in found.items() if buffer in known.panels)
-        seconds = [_transfer(amount, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+        asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
+        spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
+        seconds = [_transfer(amount, spared, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
         phases.append((issue, *others, _Part(outer.name, *seconds)))
         stall += _stall(moved, share, outer) * _NS
     # last comes finding positions, which moves nothing
@@ -350,9 +352,12 @@ def _computing(nanoseconds: float) -> _Part:
     return _Part("issue", nanoseconds * _NS, nanoseconds * _NS)
 
 
-def _transfer(amount: float, share: float, level: Level) -> float:
-    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
-    alone = amount * share / level.bandwidth
+def _transfer(amount: float, spared: float, share: float, level: Level) -> float:
+    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them.
+
+    One thread by itself is spared the time of some.
+    """
+    alone = (amount - spared) * share / level.bandwidth
     return max(alone, amount / level.bandwidth_all) if level.shared else alone
 
 

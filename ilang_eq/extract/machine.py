@@ -59,6 +59,7 @@ class Level:
         bandwidth_all: GB/s out of it to all threads together.
         latency: nanoseconds from load to use.
         written: what a byte written into it costs, against one read: it is fetched first, and written back later.
+        abreast: times the bandwidth to one thread with which several rows come that are read side by side.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Level:
     bandwidth_all: float
     latency: float
     written: float = 1.25
+    abreast: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from ilang_eq.extract.footprint import (
     Spans,
     Traffic,
     TranslationBuffer,
+    abreast,
     size_of,
 )
 from ilang_eq.extract.machine import Machine
@@ -207,6 +208,7 @@ class _Array:
         argument: whether it lies where the caller put it.
         streams: how many rows of it prefetchers follow side by side.
         page_streams: those of a page, if each is read a line or two at a time.
+        gains: whether memory gains by several rows side by side.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
     """
 
@@ -214,6 +216,7 @@ class _Array:
     argument: bool
     streams: int
     page_streams: int
+    gains: bool
     asked: bool = False
 
     def lost(self, runs: float, stride: int, stretch: float) -> float:
@@ -269,7 +272,10 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
         lost = array.lost(runs, stride, before.run)
         if lost >= pace.lost:
             pace = Pace(before.run, stride, lost) if lost else Pace(run)
-    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split)
+    together = before.abreast
+    if array.gains and runs > 1.0 and stride > PAGE:
+        together = max(together, float(abreast(runs, stride, before.run)))
+    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split, together)
 
 
 Seen = dict[Hashable, tuple[Region, list[_Touch]]]
@@ -285,7 +291,7 @@ def regions(
         seen: those found before, on the same machine, to which these are added.
     """
     seen = {} if seen is None else seen
-    streams = machine.streams, machine.page_streams
+    streams = machine.streams, machine.page_streams, machine.levels[-1].abreast > 1.0
     arrays = {
         b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", *streams) for b in buffers
     }

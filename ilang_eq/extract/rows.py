@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
-from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
+from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE, abreast
 from ilang_eq.extract.full_model import TRANSLATIONS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
@@ -326,6 +326,21 @@ class SizedRows:
             apart = self.at(2 * run <= self.extents[along], place)
             total += np.where(apart & overflows[:, 0], self.at(pages * self.fetches(axes, site), place) * cost, 0.0)
         return total
+
+    def abreast(self, axes: Sequence[AxisId]) -> Costs:
+        """(rows, G): how near the rows of an argument that a tile reads side by side come to what they gain at most."""
+        tiled = self.counts.shape[1] - len(self.rows.loops)
+        runs, stretch = np.ones(self.shape), np.full(self.shape, float(ELEMENT_BYTES))
+        apart, stride = PAGE, ELEMENT_BYTES
+        for axis in reversed(axes):
+            tile = self.covered((axis,))[:, tiled]
+            if stride <= PAGE:
+                stretch = stretch * tile
+            else:
+                runs = runs * tile
+                apart = stride if apart == PAGE else apart
+            stride *= self.extents[axis]
+        return abreast(runs, apart, stretch)
 
     def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.

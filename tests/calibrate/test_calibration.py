@@ -73,6 +73,12 @@ def test_levels_are_the_systems_and_main_memory() -> None:
     assert found.levels[3].bandwidth_all == found.levels[3].bandwidth
 
 
+@pytest.mark.parametrize(("side_by_side", "gain"), [(0.8, 1.25), (1.1, 1.0)])
+def test_what_memory_gains_by_rows_side_by_side(side_by_side: float, gain: float) -> None:
+    levels = _measured({"abreast": side_by_side}).levels
+    assert [level.abreast for level in levels] == [1.0, 1.0, 1.0, gain]
+
+
 @pytest.mark.parametrize("size", [1.0, 0.7, 0.4])
 def test_the_last_cache_is_as_large_as_what_it_loses_tells(size: float) -> None:
     """A cache of a MiB, of which neighbours leave a part."""

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from ilang_eq.extract.footprint import (
     FOLLOWED,
     LINE,
+    PAGE,
     Cache,
     Pace,
     Span,
     Traffic,
     TranslationBuffer,
+    abreast,
 )
 from ilang_eq.extract.issue import issue_times
-from ilang_eq.extract.machine import load
+from ilang_eq.extract.machine import Machine, load
 from ilang_eq.extract.regions import LOSES, Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
@@ -25,7 +27,8 @@ from ilang_eq.lower import lower
 
 STREAMS = 16
 PAGE_STREAMS = 4
-MACHINE = replace(load("x86_64_avx512"), streams=STREAMS, page_streams=PAGE_STREAMS)
+PLAIN = replace(load("x86_64_avx512"), streams=STREAMS, page_streams=PAGE_STREAMS)
+MACHINE = replace(PLAIN, levels=(*PLAIN.levels[:-1], replace(PLAIN.levels[-1], abreast=1.5)))
 LEVEL, SOURCE, *_ = MACHINE.levels
 CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
@@ -35,12 +38,12 @@ PASSES_OVER_THREE_ROWS = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> (I & i("+i
 """The same, and then their quotients."""
 
 
-def nest(component: Component, *shape: int) -> Region:
+def nest(component: Component, *shape: int, machine: Machine = MACHINE) -> Region:
     """The last outermost loop of a one-kernel component with one input."""
     program = lower(wire(component))
     extents = {(0, d): n for d, n in enumerate(shape)}
     (kernel,) = program.kernels
-    return list(regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE))[-1]
+    return list(regions(evaluate(kernel.body, extents), program.buffers, extents, machine))[-1]
 
 
 @pytest.mark.parametrize("order", ["iji'j'", "jii'j'", "ii'jj'", "jj'ii'"])
@@ -119,6 +122,31 @@ def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: 
     """Not where pieces are longer than two lines, nor where each row has pages of its own."""
     region = nest(i(f"+ij~i|i:{rows},j:{width}|iji'j'"), 8 * rows, columns)
     assert region.whole["in0"].pace.lost == lost
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [
+        ("||ij", 0.0),
+        ("|i:4,j:16|iji'j'", 1.0),
+        ("|i:6,j:16|iji'j'", 1.0),
+        ("|i:2,j:16|iji'j'", 2 / 3),
+        ("|i:4,j:16|ii'jj'", 0.0),
+        ("|i:8,j:16|iji'j'", 0.0),
+        ("|i:4,j:512|iji'j'", 0.5),
+    ],
+)
+def test_a_few_rows_side_by_side_come_quicker_than_one(schedule: str, share: float) -> None:
+    """If a little of each is read in turn; where memory gains nothing by it, nothing is."""
+    component, shape = i(f"+ij~i{schedule}"), (48, 1 << 20)
+    assert nest(component, *shape).whole["in0"].abreast == pytest.approx(share, abs=0.02)
+    assert nest(component, *shape, machine=PLAIN).whole["in0"].abreast == 0.0
+
+
+@pytest.mark.parametrize("stride", [1024, PAGE])
+def test_rows_that_share_a_page_or_end_with_it_gain_nothing_side_by_side(stride: int) -> None:
+    assert abreast(4.0, stride, 64.0) == 0.0
+    assert 0.4 < abreast(4.0, 2 * PAGE, 64.0) < 0.5
 
 
 @pytest.mark.parametrize(("op", "rows", "foreseen"), [("^", 24, True), ("^", 48, False), ("-", 24, False)])
