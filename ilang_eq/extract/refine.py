@@ -34,10 +34,10 @@ WALKS = 3
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
 BEHIND = 1.1
-"""Candidates that take this many times as long as the first after its walk take no further step."""
+"""Candidates that take this many times as long as the best after its walk take no further step."""
 
 NEAR = 1.02
-"""Candidates that take this many times as long as the first after its walk step along one axis only."""
+"""Candidates that take this many times as long as the best after its walk step along one axis only."""
 
 APART = 1.001
 """Candidates with the same tiles whose costs differ by less are alike. They may cost nearly the same by chance: all
@@ -47,6 +47,9 @@ that runs once: the first takes the step for all.
 
 MOST_STEPS = 6
 """Steps of a walk."""
+
+FIRST_STEPS = 2
+"""Those after which a walk goes on only if it may catch up: the first may gain little, and open the way."""
 
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
@@ -119,10 +122,12 @@ def refined(
     near = [[c for c in _differing(alike) if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
     steps = ([_stepped(c, _along_one(c, options), judge) for c in alike] for alike in near if alike)
     begun = sorted((min(alike, key=lambda c: c.cost) for alike in steps), key=lambda c: c.cost)
-    first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
-    walked = [_walked(first, options, judge, math.inf)]
-    rival = walked[0].cost
-    walked += [_walked(c, options, judge, rival) for c in others if c.cost < BEHIND * rival]
+    walked: list[Sized] = []
+    rival = math.inf
+    for candidate, *_ in _alike(begun)[:WALKS]:
+        if candidate.cost < BEHIND * rival:
+            walked.append(_walked(candidate, options, judge, rival))
+            rival = min(rival, walked[-1].cost)
     walked.append(_walked(min(walked, key=lambda c: c.cost), in_the_end, judge, rival))
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -147,14 +152,18 @@ def _differing(ascending: Iterable[Sized]) -> list[Sized]:
 
 
 def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, rival: float) -> Sized:
-    """``candidate`` at the end of its walk; ``rival`` is the cost of another at the end of its own."""
+    """``candidate`` at the end of its walk; ``rival`` is the cost of the best other at the end of its own.
+
+    It ends early if it would stay behind even if each step left gained as much as the last: as a rule they gain less.
+    """
     best = candidate
-    for _ in range(MOST_STEPS):
+    for step in range(1, 1 + MOST_STEPS):
         found = _stepped(best, _along_one(best, options, PASSED), judge)
         if found is best and best.cost < NEAR * rival:
             found = _stepped(best, _along_two(best, options), judge)
-        if found is best:
-            break
+        reached = found.cost - (MOST_STEPS - step) * (best.cost - found.cost)
+        if found is best or (step >= FIRST_STEPS and reached > rival):
+            return found
         best = found
     return best
 
