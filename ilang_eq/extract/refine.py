@@ -20,8 +20,8 @@ from ilang_eq.extract.candidate import Sized, Tiles
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Model
 from ilang_eq.lang.graph import Graph
-from ilang_eq.lower import lower
 from ilang_eq.lower.preparation import recurring
+from ilang_eq.lower.resizing import Lowerings
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
 FAR = 2.0
@@ -80,6 +80,7 @@ class Judge:
     extents: Extents
     constants: frozenset[int] = frozenset()
     known: dict[Graph, Bound] = field(default_factory=dict)
+    lowerings: Lowerings = field(default_factory=Lowerings)
 
     @staticmethod
     def of(space: Space, sizes: Mapping[AxisId, int], cost: Model) -> Judge:
@@ -98,7 +99,7 @@ class Judge:
 
     def _judged(self, graph: Graph, most: float) -> float:
         try:
-            program = lower(graph, alternatives=False)
+            program = self.lowerings.lower(graph)
         except ScheduleError:
             return math.inf
         return self.cost(recurring(program, self.constants), self.extents, most).seconds
