@@ -3,15 +3,16 @@
 before →  a candidate with tiles i:32, j:128 that the additive model likes
 after  →  the same structure with the tiles i:6, j:64 that the full model likes better, or the same candidate
 
-A step makes the tile of one axis larger or smaller; where none of these is better, one larger and another smaller,
-which keeps a register tile's size. The fewer expressions there are, the more sizes a step looks at. The walk ends where
-no step is better. A few candidates walk; where the best of them has come to, a last walk may take more sizes.
+A step makes the tile of one axis larger or smaller: of the same as the step before, if that is better. Where none of
+these is, it makes one larger and another smaller, which keeps a register tile's size. The fewer expressions there are,
+the more sizes a step looks at. The walk ends where no step is better. A few candidates walk; where the best of them has
+come to, a last walk may take more sizes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, permutations, product
 
@@ -157,16 +158,31 @@ def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Ju
 
     It ends early if it would stay behind even if each step left gained as much as the last: as a rule they gain less.
     """
-    best = candidate
+    before = best = candidate
     for step in range(1, 1 + MOST_STEPS):
-        found = _stepped(best, _along_one(best, options, PASSED), judge)
-        if found is best and best.cost < NEAR * rival:
-            found = _stepped(best, _along_two(best, options), judge)
+        looked_at = (_stepped(best, near, judge) for near in _nearby(best, before, options, rival))
+        found = next((stepped for stepped in looked_at if stepped is not best), best)
         reached = found.cost - (MOST_STEPS - step) * (best.cost - found.cost)
         if found is best or (step >= FIRST_STEPS and reached > rival):
             return found
-        best = found
+        before, best = best, found
     return best
+
+
+def _nearby(
+    candidate: Sized, before: Sized, options: Mapping[AxisId, Sequence[int]], rival: float
+) -> Iterator[list[Tiles]]:
+    """The tiles that a step looks at, the next only where none of the former are better.
+
+    First come those along the axis of the step from ``before``: what gained once may gain again.
+    """
+    tiles = candidate.schedule.tiles
+    moved = [axis for axis, tile in tiles.items() if tile != before.schedule.tiles[axis]]
+    near = _along_one(candidate, options, PASSED)
+    yield [other for other in near if any(other[axis] != tiles[axis] for axis in moved)]
+    yield near
+    if candidate.cost < NEAR * rival:
+        yield _along_two(candidate, options)
 
 
 def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:

@@ -3,8 +3,8 @@
 before →  +ij~i|j:64|ijj'   lowered: for i: for j step 64: for j' < 64: …
 after  →  +ij~i|j:48|ijj'   the same loops with other steps: for i: for j step 48: for j' < 48: …
 
-Whether loops are merged, folded or repaired depends on which steps are the same, not on what they are. So of graphs that
-are alike in that one is lowered, and for the others its steps are replaced by theirs.
+Whether loops are merged, folded or repaired depends on which steps are the same, not on what they are. So of graphs
+that are alike in that, one is lowered, and for the others its steps are replaced by theirs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lowerings:
 
 
 def _pattern(graph: Graph) -> tuple[Hashable, Steps]:
-    """``graph`` with a number for each step, the same for the same step; and the steps in the order of their numbers."""
+    """``graph`` with a number for each step, the same for the same; and the steps in the order of their numbers."""
     numbers = {1: 0}
     nodes: list[Hashable] = []
     for node in graph.nodes:
