@@ -69,6 +69,11 @@ def lowered_by_rows(graph: Graph) -> Program:
     )
 
 
+def shapes_of(graph: Graph) -> Shapes:
+    """The sizes of all axes. Raises ShapeError."""
+    return _analysed(_computing(graph))[0]
+
+
 def _computing(graph: Graph) -> Graph:
     """``graph`` without its schedule, but with the axes it has."""
     exprs = ((node, node.expr) for node in graph.nodes)

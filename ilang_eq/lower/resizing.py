@@ -3,8 +3,8 @@
 before →  +ij~i|j:64|ijj'   lowered: for i: for j step 64: for j' < 64: …
 after  →  +ij~i|j:48|ijj'   the same loops with other steps: for i: for j step 48: for j' < 48: …
 
-Whether loops are merged, folded or repaired depends on which steps are the same, not on what they are. So of graphs
-that are alike in that, one is lowered, and for the others its steps are replaced by theirs.
+Whether loops are merged, folded or repaired depends on which steps along an axis are the same, not on what they are. So
+of graphs that are alike in that, one is lowered, and for the others its steps are replaced by theirs.
 """
 
 from __future__ import annotations
@@ -13,49 +13,75 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ilang_eq.lang.graph import Graph
+from ilang_eq.lang.shapes import Dimension
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
-from ilang_eq.lower.lowering import lowered_by_rows
+from ilang_eq.lower.lowering import lowered_by_rows, shapes_of
 from ilang_eq.lower.panels import in_panels
 from ilang_eq.lower.storage import split_step
 from ilang_eq.lower.walk import places
 
 Steps = tuple[int, ...]
-"""The steps of all loops, each once, in a fixed order; the first is 1."""
+"""The steps of a graph's split axes, expression by expression."""
 
 
 @dataclass(slots=True)
 class Lowerings:
     """What ``lower`` returns, without comments and without how dimensions are split."""
 
-    _known: dict[Hashable, tuple[Steps, Program]] = field(default_factory=dict)
+    _known: dict[Hashable, list[_Lowered]] = field(default_factory=dict)
 
     def lower(self, graph: Graph) -> Program:
         """Lower every kernel of ``graph``; raises what ``lower`` raises, but lists no alternatives."""
-        pattern, steps = _pattern(graph)
-        known = self._known.get(pattern)
-        if known is not None:
-            return in_panels(_resized(known[1], dict(zip(known[0], steps, strict=True))))
+        unsized, steps = _unsized(graph)
+        known = self._known.setdefault(unsized, [])
+        for lowered in known:
+            replaced = lowered.replaced(steps)
+            if replaced is not None:
+                return in_panels(_resized(lowered.program, replaced))
         program = lowered_by_rows(graph)
         if _in_steps(program):
-            program = _resized(program, dict(zip(steps, steps, strict=True)))
-            self._known[pattern] = steps, program
+            program = _resized(program, {step: step for step in (1, *steps)})
+            known.append(_Lowered(program, steps, _extents(graph)))
         return in_panels(program)
 
 
-def _pattern(graph: Graph) -> tuple[Hashable, Steps]:
-    """``graph`` with a number for each step, the same for the same; and the steps in the order of their numbers."""
-    numbers = {1: 0}
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A graph that was lowered, with its steps and the extents of their axes."""
+
+    program: Program
+    steps: Steps
+    extents: tuple[Dimension, ...]
+
+    def replaced(self, steps: Steps) -> Mapping[int, int] | None:
+        """What its steps become in a graph that differs in ``steps`` alone.
+
+        None if others are the same there, or if one would have to become two.
+        """
+        pairs = {(extent, 1, 1) for extent in self.extents}.union(zip(self.extents, self.steps, steps, strict=True))
+        mine, theirs = ({(pair[0], pair[which]) for pair in pairs} for which in (1, 2))
+        found = {1: 1} | dict(zip(self.steps, steps, strict=True))
+        alike = len(mine) == len(theirs) == len(pairs)
+        return found if alike and all(found[before] == after for _, before, after in pairs) else None
+
+
+def _unsized(graph: Graph) -> tuple[Hashable, Steps]:
+    """``graph`` without its factors, and the steps that they make."""
+    steps: list[int] = []
     nodes: list[Hashable] = []
     for node in graph.nodes:
         expr = node.expr
-        splits = tuple(
-            [
-                (axis, *[numbers.setdefault(split_step(factors, level), len(numbers)) for level in range(len(factors))])
-                for axis, factors in expr.splits
-            ]
-        )
+        splits = tuple([(axis, len(factors)) for axis, factors in expr.splits])
+        steps += [split_step(factors, level) for _, factors in expr.splits for level in range(len(factors))]
         nodes.append((expr.op, expr.operands, expr.output, splits, expr.order, node.operands))
-    return (graph.inputs, tuple(nodes), graph.outputs), tuple(numbers)
+    return (graph.inputs, tuple(nodes), graph.outputs), tuple(steps)
+
+
+def _extents(graph: Graph) -> tuple[Dimension, ...]:
+    """The extent of the axis of each step."""
+    shapes = shapes_of(graph)
+    splits = ((n, axis, factors) for n, node in enumerate(graph.nodes) for axis, factors in node.expr.splits)
+    return tuple([shapes.extent(n, axis) for n, axis, factors in splits for _ in factors])
 
 
 def _in_steps(program: Program) -> bool:
