@@ -179,8 +179,9 @@ def _nearby(
     tiles = candidate.schedule.tiles
     moved = [axis for axis, tile in tiles.items() if tile != before.schedule.tiles[axis]]
     near = _along_one(candidate, options, PASSED)
-    yield [other for other in near if any(other[axis] != tiles[axis] for axis in moved)]
-    yield near
+    further = [other for other in near if any(other[axis] != tiles[axis] for axis in moved)]
+    yield further
+    yield [other for other in near if other not in further]
     if candidate.cost < NEAR * rival:
         yield _along_two(candidate, options)
 
