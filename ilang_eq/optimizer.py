@@ -243,11 +243,12 @@ def _judge(
 def _judged(component: Component, request: Request, models: Models) -> Schedule:
     """``component`` with its cost by the full model, on its loop IR. Raises ILangError if it cannot be lowered."""
     from ilang_eq.extract.footprint import bytes_of
-    from ilang_eq.lower import lower
     from ilang_eq.lower.preparation import recurring
+    from ilang_eq.lower.resizing import Lowerings
     from ilang_eq.lower.walk import updates
 
-    program = recurring(lower(wire(component), alternatives=False), request.constants)
+    # without comments, as the search lowers: what its kernels cost is known
+    program = recurring(Lowerings().lower(wire(component)), request.constants)
     found = (update for kernel in program.kernels for update in updates(kernel.body))
     computed = {update.target.buffer for update in found if not _is_copied(update.value)}
     stored = bytes_of((b for b in program.buffers if b.role != "output" and b.name in computed), request.populated)

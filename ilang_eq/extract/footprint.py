@@ -222,6 +222,11 @@ class Cache:
     source: Level
 
     @property
+    def name(self) -> str:
+        """What a machine has one of."""
+        return self.level.name
+
+    @property
     def size(self) -> float:
         """Bytes."""
         return self.level.bytes
@@ -246,6 +251,11 @@ class TranslationBuffer:
     """The cache of page addresses: ``entries`` pages."""
 
     entries: int
+
+    @property
+    def name(self) -> int:
+        """What a machine has one of."""
+        return self.entries
 
     @property
     def size(self) -> float:

@@ -77,8 +77,7 @@ class _Term(NamedTuple):
     product: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What is known of buffers, by name.
 
     Args:

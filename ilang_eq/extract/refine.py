@@ -3,15 +3,16 @@
 before →  a candidate with tiles i:32, j:128 that the additive model likes
 after  →  the same structure with the tiles i:6, j:64 that the full model likes better, or the same candidate
 
-A step makes the tile of one axis larger or smaller; where none of these is better, one larger and another smaller,
-which keeps a register tile's size. The fewer expressions there are, the more sizes a step looks at. The walk ends where
-no step is better. A few candidates walk; where the best of them has come to, a last walk may take more sizes.
+A step makes the tile of one axis larger or smaller: of the same as the step before, if that is better. Where none of
+these is, it makes one larger and another smaller, which keeps a register tile's size. The fewer expressions there are,
+the more sizes a step looks at. The walk ends where no step is better. A few candidates walk; where the best of them has
+come to, a last walk may take more sizes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, permutations, product
 
@@ -20,8 +21,8 @@ from ilang_eq.extract.candidate import Sized, Tiles
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Model
 from ilang_eq.lang.graph import Graph
-from ilang_eq.lower import lower
 from ilang_eq.lower.preparation import recurring
+from ilang_eq.lower.resizing import Lowerings
 from ilang_eq.rewrites.space import AxisId, Read, Space
 
 FAR = 2.0
@@ -34,10 +35,10 @@ WALKS = 3
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
 BEHIND = 1.1
-"""Candidates that take this many times as long as the first after its walk take no further step."""
+"""Candidates that take this many times as long as the best after its walk take no further step."""
 
 NEAR = 1.02
-"""Candidates that take this many times as long as the first after its walk step along one axis only."""
+"""Candidates that take this many times as long as the best after its walk step along one axis only."""
 
 APART = 1.001
 """Candidates with the same tiles whose costs differ by less are alike. They may cost nearly the same by chance: all
@@ -47,6 +48,9 @@ that runs once: the first takes the step for all.
 
 MOST_STEPS = 6
 """Steps of a walk."""
+
+FIRST_STEPS = 2
+"""Those after which a walk goes on only if it may catch up: the first may gain little, and open the way."""
 
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
@@ -77,6 +81,7 @@ class Judge:
     extents: Extents
     constants: frozenset[int] = frozenset()
     known: dict[Graph, Bound] = field(default_factory=dict)
+    lowerings: Lowerings = field(default_factory=Lowerings)
 
     @staticmethod
     def of(space: Space, sizes: Mapping[AxisId, int], cost: Model) -> Judge:
@@ -95,7 +100,7 @@ class Judge:
 
     def _judged(self, graph: Graph, most: float) -> float:
         try:
-            program = lower(graph, alternatives=False)
+            program = self.lowerings.lower(graph)
         except ScheduleError:
             return math.inf
         return self.cost(recurring(program, self.constants), self.extents, most).seconds
@@ -119,10 +124,12 @@ def refined(
     near = [[c for c in _differing(alike) if c.cost < FAR * judged[0].cost] for alike in _alike(judged)[:BEGINNERS]]
     steps = ([_stepped(c, _along_one(c, options), judge) for c in alike] for alike in near if alike)
     begun = sorted((min(alike, key=lambda c: c.cost) for alike in steps), key=lambda c: c.cost)
-    first, *others = (alike[0] for alike in _alike(begun)[:WALKS])
-    walked = [_walked(first, options, judge, math.inf)]
-    rival = walked[0].cost
-    walked += [_walked(c, options, judge, rival) for c in others if c.cost < BEHIND * rival]
+    walked: list[Sized] = []
+    rival = math.inf
+    for candidate, *_ in _alike(begun)[:WALKS]:
+        if candidate.cost < BEHIND * rival:
+            walked.append(_walked(candidate, options, judge, rival))
+            rival = min(rival, walked[-1].cost)
     walked.append(_walked(min(walked, key=lambda c: c.cost), in_the_end, judge, rival))
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -147,16 +154,36 @@ def _differing(ascending: Iterable[Sized]) -> list[Sized]:
 
 
 def _walked(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge, rival: float) -> Sized:
-    """``candidate`` at the end of its walk; ``rival`` is the cost of another at the end of its own."""
-    best = candidate
-    for _ in range(MOST_STEPS):
-        found = _stepped(best, _along_one(best, options, PASSED), judge)
-        if found is best and best.cost < NEAR * rival:
-            found = _stepped(best, _along_two(best, options), judge)
-        if found is best:
-            break
-        best = found
+    """``candidate`` at the end of its walk; ``rival`` is the cost of the best other at the end of its own.
+
+    It ends early if it would stay behind even if each step left gained as much as the last: as a rule they gain less.
+    """
+    before = best = candidate
+    for step in range(1, 1 + MOST_STEPS):
+        looked_at = (_stepped(best, near, judge) for near in _nearby(best, before, options, rival))
+        found = next((stepped for stepped in looked_at if stepped is not best), best)
+        reached = found.cost - (MOST_STEPS - step) * (best.cost - found.cost)
+        if found is best or (step >= FIRST_STEPS and reached > rival):
+            return found
+        before, best = best, found
     return best
+
+
+def _nearby(
+    candidate: Sized, before: Sized, options: Mapping[AxisId, Sequence[int]], rival: float
+) -> Iterator[list[Tiles]]:
+    """The tiles that a step looks at, the next only where none of the former are better.
+
+    First come those along the axis of the step from ``before``: what gained once may gain again.
+    """
+    tiles = candidate.schedule.tiles
+    moved = [axis for axis, tile in tiles.items() if tile != before.schedule.tiles[axis]]
+    near = _along_one(candidate, options, PASSED)
+    further = [other for other in near if any(other[axis] != tiles[axis] for axis in moved)]
+    yield further
+    yield [other for other in near if other not in further]
+    if candidate.cost < NEAR * rival:
+        yield _along_two(candidate, options)
 
 
 def _stepped(candidate: Sized, near: Sequence[Tiles], judge: Judge) -> Sized:

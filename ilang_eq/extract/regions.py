@@ -7,7 +7,7 @@ fetched anew, in part where it nearly fits.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import ceil, prod
 from typing import NamedTuple
@@ -91,7 +91,7 @@ class Region:
     iteration: Spans
     loops: tuple[Region, ...]
     rest: Spans
-    _seen: dict[Cache | TranslationBuffer, list[ByBuffer]] = field(default_factory=dict, compare=False, repr=False)
+    _seen: dict[str | int, list[ByBuffer]] = field(default_factory=dict, compare=False, repr=False)
 
     def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
         """What one run brings into a cache."""
@@ -105,9 +105,9 @@ class Region:
         Args:
             there: the share of what a run touches that is in the cache before it.
         """
-        found = self._seen.get(into)
+        found = self._seen.get(into.name)
         if found is None:
-            found = self._seen[into] = self._from_nothing(into)
+            found = self._seen[into.name] = self._from_nothing(into)
         if there:
             found = [dict(phase) for phase in found]
             for buffer, span in self.whole.items():
@@ -199,8 +199,7 @@ class Region:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
+class _Array(NamedTuple):
     """A buffer.
 
     Args:
@@ -345,7 +344,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     for place, (written, accumulated) in found.items():
         if place.indices:
             array = arrays[place.buffer]
-            array = replace(array, asked=True) if asked and array.argument else array
+            array = array._replace(asked=True) if asked and array.argument else array
             vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * ELEMENT_BYTES > SHORT
             element = Span(
                 1.0,

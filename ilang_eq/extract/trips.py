@@ -124,6 +124,15 @@ class _Blocks(NamedTuple):
     lengths: Lengths
 
 
+class _Runs(NamedTuple):
+    """How a loop runs, as in ``Loop``, and the blocks that its iterations cover."""
+
+    trips: float
+    width: int | None
+    full: float
+    blocks: _Blocks
+
+
 def evaluate(
     statements: Sequence[Statement],
     extents: Mapping[tuple[int, int], int],
@@ -156,31 +165,30 @@ def evaluate(
 def _loop(
     loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks], seen: dict[Loop, Loop]
 ) -> Loop:
-    lengths = _lengths(loop, extents[loop.extent.input, loop.extent.dim], outer)
-    trips = sum(share * -(-length // loop.step) for length, share in lengths)
-    width = None if loop.limit is None else -(-loop.limit // loop.step)
-    full = 1.0 if loop.limit is None else dict(lengths).get(loop.limit, 0.0)
-    inside = {**outer, loop.variable: _Blocks(loop.step, _blocks(lengths, loop.step))}
-    body = evaluate(loop.body, extents, inside, seen)
-    found = Loop(loop.variable, loop.step, trips, width, full, loop.parallel, loop.reduces, body)
+    runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
+    body = evaluate(loop.body, extents, {**outer, loop.variable: runs.blocks}, seen)
+    found = Loop(loop.variable, loop.step, runs.trips, runs.width, runs.full, loop.parallel, loop.reduces, body)
     return seen.setdefault(found, found)
 
 
-def _lengths(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
+def _around(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:
     """What there is for ``loop`` to cover: a block of the finest loop around it that is coarser than it is."""
-    if loop.limit is None:
-        return ((extent, 1.0),)
-    coarser = [outer[v] for v in loop.outer if outer[v].step >= loop.limit]
-    around = min(coarser, key=lambda blocks: blocks.step).lengths if coarser else ((extent, 1.0),)
-    return _cut(around, loop.limit)
+    coarser = [outer[v] for v in loop.outer if outer[v].step >= loop.limit] if loop.limit is not None else []
+    return min(coarser, key=lambda blocks: blocks.step).lengths if coarser else ((extent, 1.0),)
 
 
 @lru_cache(maxsize=4096)
-def _cut(lengths: Lengths, most: int) -> Lengths:
-    return _merged((min(length, most), share) for length, share in lengths)
+def _runs(around: Lengths, limit: int | None, step: int) -> _Runs:
+    """How a loop over at most ``limit`` of each of ``around`` runs."""
+    if limit is None:
+        lengths, width, full = around, None, 1.0
+    else:
+        lengths, width = _merged((min(length, limit), share) for length, share in around), -(-limit // step)
+        full = dict(lengths).get(limit, 0.0)
+    trips = sum(share * -(-length // step) for length, share in lengths)
+    return _Runs(trips, width, full, _Blocks(step, _blocks(lengths, step)))
 
 
-@lru_cache(maxsize=4096)
 def _blocks(lengths: Lengths, step: int) -> Lengths:
     """The blocks of ``step`` that ``lengths`` fall into, last ones shorter."""
     counts = [(length, share, -(-length // step)) for length, share in lengths]

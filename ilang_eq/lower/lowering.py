@@ -40,6 +40,11 @@ def lower(graph: Graph, *, alternatives: bool = True) -> Program:
 
 
 def _lower(graph: Graph) -> Program:
+    return in_panels(lowered_by_rows(graph))
+
+
+def lowered_by_rows(graph: Graph) -> Program:
+    """Lower every kernel of ``graph``, with all that is in memory row by row; raises what ``lower`` raises."""
     shapes, meanings, sums = _analysed(_computing(graph))
     roots = kernel_roots(graph)
     whole = _whole_tensors(graph, shapes, roots)
@@ -53,7 +58,7 @@ def _lower(graph: Graph) -> Program:
         kernels.append(Kernel(f"{graph.nodes[root].expr.op}{root}", code.statements()))
         locals_ = code.buffers
         corrections.update(online.corrections())
-    program = Program(
+    return Program(
         ranks=shapes.ranks,
         ties=shapes.ties,
         buffers=(*dict.fromkeys(place.buffer for place in whole.values()), *locals_),
@@ -62,7 +67,11 @@ def _lower(graph: Graph) -> Program:
         kernels=tuple(kernels),
         corrections=tuple(sorted(corrections, key=lambda c: (c.accumulator, c.statistic, c.kind))),
     )
-    return in_panels(program)
+
+
+def shapes_of(graph: Graph) -> Shapes:
+    """The sizes of all axes. Raises ShapeError."""
+    return _analysed(_computing(graph))[0]
 
 
 def _computing(graph: Graph) -> Graph:

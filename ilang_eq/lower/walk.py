@@ -37,7 +37,7 @@ def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 def code(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """``statements`` without comments."""
-    return tuple(s for s in statements if not isinstance(s, Comment))
+    return tuple([s for s in statements if not isinstance(s, Comment)])
 
 
 def loads(value: Scalar) -> tuple[Load, ...]:

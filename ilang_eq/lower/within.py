@@ -29,7 +29,7 @@ def enclosed(statements: Sequence[Statement], around: tuple[For, ...] = ()) -> I
         match statement:
             case For():
                 inside = (*loops, statement)
-                left.extend((inner, inside) for inner in reversed(statement.body))
+                left.extend([(inner, inside) for inner in reversed(statement.body)])
             case Assign() | Accumulate():
                 yield Enclosed(statement, loops)
             case Declare() | Comment():

@@ -110,3 +110,45 @@ def test_what_is_far_behind_after_its_first_step_stays_there() -> None:
     walked(table)
     assert Plan("two", 16) in table.asked, "the first step looks at the next size"
     assert Plan("two", 32) not in table.asked
+
+
+def steps_of_one(costs: Mapping[int, float]) -> set[int]:
+    """The tiles that are looked at of what costs so much at each size; there is one of which all sizes cost 1."""
+    table = Table({"rival": dict.fromkeys(range(100), 1.0), "other": costs})
+    begin = [Stand(Plan(name, 8)) for name in table.costs]
+    sizes = tuple(range(1, 40))
+    refine.refined(cast("Any", begin), {0: sizes}, {0: sizes}, cast("Any", table))
+    return {plan.size for plan in table.asked if plan.name == "other"}
+
+
+def test_a_walk_that_would_not_catch_up_ends() -> None:
+    assert 15 not in steps_of_one({8: 1.09, 9: 1.089, 11: 1.088, 13: 1.087, 15: 0.5})
+
+
+def test_a_walk_that_may_catch_up_goes_on() -> None:
+    assert 15 in steps_of_one({8: 1.09, 9: 1.08, 11: 1.07, 13: 1.05, 15: 0.9})
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """Stands for a candidate with these tiles, of many expressions."""
+
+    tiles: Mapping[int, int]
+    cost: float = 1.0
+    nodes: tuple[int, ...] = tuple(range(refine.LOOK))
+
+    @property
+    def schedule(self) -> Tiled:
+        return self
+
+    @property
+    def graph(self) -> Tiled:
+        return self
+
+
+def test_a_step_looks_first_along_the_axis_of_the_one_before() -> None:
+    before, now = Tiled({0: 8, 1: 8}), Tiled({0: 16, 1: 8})
+    options = {0: (4, 8, 16, 32), 1: (8, 16)}
+    first, second, *_ = refine._nearby(cast("Any", now), cast("Any", before), options, rival=0.5)
+    assert {tiles[0] for tiles in first} == {4, 8, 32}
+    assert second == [{0: 16, 1: 16}]
