@@ -110,7 +110,8 @@ def _memory_probes(caches: Sequence[Cache], cores: int) -> Iterator[Probe]:
         if name == "memory":
             # rows a power of two apart would compete for a bank
             most = alone[: alone.size // 16 * 15]
-            yield Probe("abreast", "read_abreast", most.nbytes, most)
+            yield Probe("one row", "read_all", most.nbytes, most, typical=True)
+            yield Probe("abreast", "read_abreast", most.nbytes, most, typical=True)
         both = alone if name == "memory" else ones(2 * size)
         yield Probe(f"{name} copy", "copy_all", both.nbytes / 2, both)
         yield _chase(f"{name} chase", size, name != "memory")
@@ -158,7 +159,7 @@ def _levels(caches: Sequence[Cache], ns: Results, cores: int) -> Iterator[Level]
     for cache in caches:
         size = _effective_bytes(cache, ns, cores) if cache is caches[-1] and cache.shared else cache.bytes
         yield _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
-    abreast = max(1.0, ns["memory read"] / ns["abreast"])
+    abreast = max(1.0, ns["one row"] / ns["abreast"])
     yield replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast))
 
 

@@ -99,11 +99,16 @@ class _Part(NamedTuple):
     awaited: float
 
     def shown(self, longest: _Part) -> float:
-        """The seconds that show beside ``longest``; of what was asked for, fewer the longer it has to come."""
-        asked = self.seconds - self.awaited
+        """The seconds that show beside ``longest``: fewer where that was asked for.
+
+        And of what was asked for itself, fewer the longer it has to come.
+        """
         if not self.seconds:
             return 0.0
-        return overlap.SHOWN * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
+        asked = self.seconds - self.awaited
+        ahead = 1.0 - longest.awaited / longest.seconds
+        waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
+        return waiting * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
 
 _Phase = tuple[_Part, ...]
@@ -300,7 +305,7 @@ def _moving(
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
-        seconds = [_transfer(amount, spared, share, outer) * _NS for amount in (moved.bytes, moved.bytes - asked)]
+        seconds = [_transfer(moved.bytes - less, share, outer) * _NS for less in (spared, asked)]
         phases.append((issue, *others, _Part(outer.name, *seconds)))
         stall += _stall(moved, share, outer) * _NS
     # last comes finding positions, which moves nothing
@@ -352,12 +357,9 @@ def _computing(nanoseconds: float) -> _Part:
     return _Part("issue", nanoseconds * _NS, nanoseconds * _NS)
 
 
-def _transfer(amount: float, spared: float, share: float, level: Level) -> float:
-    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them.
-
-    One thread by itself is spared the time of some.
-    """
-    alone = (amount - spared) * share / level.bandwidth
+def _transfer(amount: float, share: float, level: Level) -> float:
+    """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
+    alone = amount * share / level.bandwidth
     return max(alone, amount / level.bandwidth_all) if level.shared else alone
 
 

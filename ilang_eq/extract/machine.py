@@ -59,7 +59,7 @@ class Level:
         bandwidth_all: GB/s out of it to all threads together.
         latency: nanoseconds from load to use.
         written: what a byte written into it costs, against one read: it is fetched first, and written back later.
-        abreast: times the bandwidth to one thread with which several rows come that are read side by side.
+        abreast: times these bandwidths with which several rows come that are read side by side.
     """
 
     name: str
