@@ -1,1 +1,1 @@
-i("il*ikl~ikl|k:4,l:16|iklk'l'") >> i("+ikl~ik|k:4,l:16|iklk'l'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj") >> i("+ikj~ij||ikj0") & i("+ik~i")) >> i("ij/i~ij|j:64|i1jj'")
+i("il*ikl~kil|i:4,l:8|ikli'l'") >> i("+kil~ki|i:4,l:8|ikli'l'0") >> (I & i(">ki~i|i:4|i0i'k")) >> i("ki-i~ik|i:4|i01i'k") >> i("^ik~ik|i:4|ii'k0") >> (i("ik*ikj~kij|i:4,j:4:16|ikjj'i'j''") >> i("+kij~ij|i:4,j:4:16|ikjj'i'j''0") & i("+ik~i|i:4|")) >> i("ij/i~ij|i:4,j:64|i01ji'j'")
