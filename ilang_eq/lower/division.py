@@ -113,7 +113,7 @@ def _sharing_tiles(kernel: Kernel, rows: Sequence[For]) -> Apart | None:
                     elif _reduces(statement):
                         return None
                     found.append(replace(statement, parallel=True))
-                case For(limit=None):
+                case For(limit=None, outer=()):
                     inner = shared(statement.body)
                     if inner is None:
                         return None
@@ -132,7 +132,7 @@ def _sharing_tiles(kernel: Kernel, rows: Sequence[For]) -> Apart | None:
 
 def _tiled(loop: For) -> bool:
     """Whether it goes through a whole axis in steps of a tile."""
-    return loop.limit is None and loop.step > 1 and not innermost(loop)
+    return loop.limit is None and not loop.outer and loop.step > 1 and not innermost(loop)
 
 
 def _reduces(loop: For) -> bool:
