@@ -3,7 +3,8 @@
 A kernel whose tasks are rows gets a second version for few rows, where the threads share each row: the loop over rows
 is serial there, and what is independent in it is parallel. What is reduced in a row is cut into chunks if the row is
 long. But a product that is summed block by block, a panel at a time, has tiles to share in each block: if these are
-many, a third version shares them, and nothing is cut. Which version runs depends on the extents alone.
+many, a third version shares them, and nothing is cut. Which version runs depends on the extents alone, but for the
+third, which adds in the order of the first: one thread runs that instead.
 """
 
 from __future__ import annotations
