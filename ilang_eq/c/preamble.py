@@ -155,6 +155,24 @@ _HELPERS = {
     "broadcast": """\
 static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
 """,
+    "multiply_add": """\
+// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
+// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+static inline vec{n} multiply_add{n}(vec{n} x, vec{n} y, vec{n} sum)
+{{
+#if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)
+    return x * y + sum;
+#else
+#if {n} == 4
+    sum = __builtin_ia32_vfmaddps(x, y, sum);
+#else
+    sum = __builtin_ia32_vfmaddps256(x, y, sum);
+#endif
+    __asm__("" : "+x"(sum));
+    return sum;
+#endif
+}}
+""",
     "load": """\
 // The first ``left`` lanes from memory, zero in the others.
 static inline vec{n} load{n}(const float *p, int64_t left)

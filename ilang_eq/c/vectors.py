@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.math import TRUTHS
@@ -22,7 +23,7 @@ from ilang_eq.lower.scalar import (
     spell,
     update_text,
 )
-from ilang_eq.lower.walk import stride
+from ilang_eq.lower.walk import loads, stride, updates
 
 
 @dataclass(slots=True)
@@ -151,7 +152,25 @@ def nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
 def vector_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
     """The body of ``nest``."""
     printer = VectorPrinter.of(nest, layout, used)
-    return [line for statement in nest.body for line in statement_lines(statement, printer)]
+    body = _contracted(nest.body) if nest.lanes > 1 else nest.body
+    return [line for statement in body for line in statement_lines(statement, printer)]
+
+
+def _contracted(body: Sequence[Statement]) -> list[Statement]:
+    """``body`` with each product that is only ever added to a sum inside that sum, where it takes no instruction."""
+    reads = Counter(place for update in updates(body) for place in loads(update.value))
+    products = {s.target: s for s in body if isinstance(s, Assign) and not s.target.indices and _is_product(s.value)}
+    absorbed = [s.value for s in body if isinstance(s, Accumulate) and s.op == "add" and s.value in products]
+    alone = {place: products[place] for place in absorbed if isinstance(place, Load) and reads[place] == 1}
+    return [
+        replace(s, value=alone[s.value].value) if isinstance(s, Accumulate) and s.value in alone else s
+        for s in body
+        if s not in alone.values()
+    ]
+
+
+def _is_product(value: Scalar) -> bool:
+    return isinstance(value, Apply) and value.op == "mul"
 
 
 def unrolled(loops: Iterable[For], lanes: int, body: list[str]) -> list[str]:
@@ -224,6 +243,9 @@ def _accumulate(target: Load, op: str, value: Scalar, printer: VectorPrinter) ->
         addend = f"{printer.helper('keep')}({printer.vector(value)}, {printer.left()}, {identity})"
     elif op in EXTREMA:
         addend = printer.vector(value)
+    elif op == "add" and isinstance(value, Apply) and value.op == "mul":
+        factors = ", ".join(printer.vector(factor) for factor in value.arguments)
+        return f"{where} = {printer.helper('multiply_add')}({factors}, {where});"
     else:
         addend = printer.text(value)
     if op in EXTREMA:

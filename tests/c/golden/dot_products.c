@@ -80,6 +80,23 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
+// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
+// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+static inline vec16 multiply_add16(vec16 x, vec16 y, vec16 sum)
+{
+#if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)
+    return x * y + sum;
+#else
+#if 16 == 4
+    sum = __builtin_ia32_vfmaddps(x, y, sum);
+#else
+    sum = __builtin_ia32_vfmaddps256(x, y, sum);
+#endif
+    __asm__("" : "+x"(sum));
+    return sum;
+#endif
+}
+
 static inline float across_add16(vec16 x)
 {
     union { vec16 all; float lane[LANES16]; } part = {x};
@@ -132,7 +149,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t j1 = 0; j1 < 4; j1++) {
                                 UNROLL
                                 for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    V16(out0_tile[i1][j1][k1]) += V16(in0[(i + i1) * in0_1 + k + k1]) * V16(in1[(j + j1) * in0_1 + k + k1]);
+                                    V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + i1) * in0_1 + k + k1]), V16(in1[(j + j1) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
                                 }
                             }
                         }
@@ -190,7 +207,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t j1 = 0; j1 < 4; j1++) {
                                 UNROLL
                                 for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    V16(out0_tile[i1][j1][k1]) += V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]) * V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]);
+                                    V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]), V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
                                 }
                             }
                         }

@@ -78,6 +78,23 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
+// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
+// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+static inline vec16 multiply_add16(vec16 x, vec16 y, vec16 sum)
+{
+#if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)
+    return x * y + sum;
+#else
+#if 16 == 4
+    sum = __builtin_ia32_vfmaddps(x, y, sum);
+#else
+    sum = __builtin_ia32_vfmaddps256(x, y, sum);
+#endif
+    __asm__("" : "+x"(sum));
+    return sum;
+#endif
+}
+
 // The first ``left`` lanes to memory.
 static inline void store16(float *p, vec16 x, int64_t left)
 {
@@ -118,8 +135,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            const vec16 mul0 = in0[(i + i1) * in0_1 + k] * V16(in1[k * in1_1 + j + j1]);
-                            V16(out0_tile[i1][j1]) += mul0;
+                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(in1[k * in1_1 + j + j1]), V16(out0_tile[i1][j1]));
                         }
                     }
                 }
@@ -150,8 +166,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * load16(&in1[k * in1_1 + j + j1], j1_end - j1);
-                                V16(out0_tile[i1][j1]) += mul0;
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
                             }
                         }
                     }
@@ -182,8 +197,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                const vec16 mul0 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * load16(&in1[k * in1_1 + j + j1], j1_end - j1);
-                                V16(out0_tile[i1][j1]) += mul0;
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
                             }
                         }
                     }

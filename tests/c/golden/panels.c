@@ -95,6 +95,23 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
+// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
+// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+static inline vec16 multiply_add16(vec16 x, vec16 y, vec16 sum)
+{
+#if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)
+    return x * y + sum;
+#else
+#if 16 == 4
+    sum = __builtin_ia32_vfmaddps(x, y, sum);
+#else
+    sum = __builtin_ia32_vfmaddps256(x, y, sum);
+#endif
+    __asm__("" : "+x"(sum));
+    return sum;
+#endif
+}
+
 // The first ``left`` lanes to memory.
 static inline void store16(float *p, vec16 x, int64_t left)
 {
@@ -180,8 +197,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                                 // ik*kj~kij|i:4,j:16|jiki'j'
-                                const vec16 mul1 = in0[(i + i1) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
-                                V16(out0_tile[i1][j1]) += mul1;
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
                             }
                         }
                     }
@@ -193,8 +209,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                                 // ik*kj~kij|i:4,j:16|jiki'j'
-                                const vec16 mul1 = in0[(i + i1) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
-                                V16(out0_tile[i1][j1]) += mul1;
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
                             }
                         }
                     }
@@ -229,8 +244,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         UNROLL
                         for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                             // ik*kj~kij|i:4,j:16|jiki'j'
-                            const vec16 mul1 = in0[(i + least(i1, i1_end - 1)) * in0_1 + k] * V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]);
-                            V16(out0_tile[i1][j1]) += mul1;
+                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
                         }
                     }
                 }
