@@ -46,8 +46,9 @@ TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
 SPLIT_CYCLES = 1.2
 """Each line of an argument that comes to vectors out of the second level: NumPy's arrays begin 16 bytes into a line, so
-that each vector lies in two. On Cascade Lake it is 0.5 to 1.2 cycles in register tiles of 64 columns, 1.2 to 1.9 in
-those of 32, 1.0 to 1.3 in passes over rows, and nothing as long as the nearest cache has them (papers_notes/ecm.md)."""
+that vectors lie in two. On Cascade Lake it is 0.5 to 1.2 cycles in register tiles of 64 columns, 1.2 to 1.9 in those of
+32, 1.0 to 1.3 in passes over rows, and nothing as long as the nearest cache has them; on Zen 3 0.8 to 1.8 in tiles of
+16 and 24 columns, and in passes over rows what ``Machine.split_cycles`` says (papers_notes/ecm.md)."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
 TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
@@ -273,8 +274,9 @@ def _nest(
     split = SPLIT_CYCLES / machine.clock_ghz * issued.share
     for inner, outer, there in fetched:
         moved = region.phases(Cache(inner, outer), there)
-        at_once = split if inner is machine.levels[0] else 0.0
-        cost = _moving(cost, region, moved, outer, known, issued.share, at_once)
+        if inner is machine.levels[0]:
+            cost = _lines_in_two(cost, region, moved, machine, issued.share)
+        cost = _moving(cost, moved, outer, known, issued.share)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
     stall = cost.stall
@@ -286,27 +288,32 @@ def _nest(
     return _merged(cost) if ahead else cost
 
 
-def _moving(
-    cost: _NestCost,
-    region: Region,
-    moves: Sequence[ByBuffer],
-    outer: Level,
-    known: Known,
-    share: float,
-    split: float,
+def _lines_in_two(
+    cost: _NestCost, region: Region, moves: Sequence[ByBuffer], machine: Machine, share: float
 ) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``; lines in two cost issuing ``split`` nanoseconds."""
+    """``cost`` with what it takes to issue that lines of what ``moves`` into the nearest cache are read twice."""
+    cycles = {
+        buffer: SPLIT_CYCLES if span.pace.jump else machine.split_cycles
+        for buffer, span in region.whole.items()
+        if span.split
+    }
+    phases: list[_Phase] = []
+    for (issue, *others), found in zip(cost.phases, moves, strict=False):
+        read = sum(traffic.all / LINE * cycles.get(buffer, 0.0) for buffer, traffic in found.items())
+        phases.append((_computing(issue.seconds / _NS + read / machine.clock_ghz * share), *others))
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
+
+
+def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float) -> _NestCost:
+    """``cost`` with what ``moves`` phase by phase out of ``outer``."""
     phases: list[_Phase] = []
     stall = cost.stall
-    for (issue, *others), found in zip(cost.phases, moves, strict=False):
-        if split:
-            lines = sum(traffic.all for buffer, traffic in found.items() if region.whole[buffer].split) / LINE
-            issue = _computing(issue.seconds / _NS + lines * split)
+    for parts, found in zip(cost.phases, moves, strict=False):
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
         seconds = [_transfer(moved.bytes - less, share, outer) * _NS for less in (spared, asked)]
-        phases.append((issue, *others, _Part(outer.name, *seconds)))
+        phases.append((*parts, _Part(outer.name, *seconds)))
         stall += _stall(moved, share, outer) * _NS
     # last comes finding positions, which moves nothing
     return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)

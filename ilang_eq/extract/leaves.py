@@ -197,9 +197,9 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1).nanoseconds()
 
 
-def fold_cycles(lanes: int, strip: int = STRIP) -> float:
-    """Folding ``strip`` numbers in vectors of ``lanes`` into one."""
-    return JOIN_CYCLES * (max(1.0, strip / lanes) - 1) + HALVE_CYCLES * log2(lanes)
+def fold_cycles(lanes: int) -> float:
+    """Folding a strip of numbers in vectors of ``lanes`` into one."""
+    return JOIN_CYCLES * (STRIP / lanes - 1) + HALVE_CYCLES * log2(lanes)
 
 
 def accumulators(statements: Statements, stack: Stack, machine: Machine) -> float:
@@ -377,7 +377,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     moves = stack.accumulated(mask) if constant else stack.entered * stack.copies(mask)
     tally.move(target, mask, 2 * moves)
     if folds:
-        tally.folds += moves * fold_cycles(tally.lanes, stack.loops[-1].width or STRIP) / machine.clock_ghz
+        _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     taken = beside(tally.vectors_beside(target))
     held = registers + stack.beside
@@ -388,3 +388,15 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
         chains *= max(1.0, min(stack.trips[-1], STRIP) / tally.lanes)
     updates = times / tally.lanes if tally.lanes > 1 else times
     tally.chain = max(tally.chain, updates / chains * machine.chain_cycles / machine.clock_ghz)
+
+
+def _fold(times: float, tally: _Tally) -> None:
+    """Charge folding a strip into one number: rows of a constant length run beside each other, others wait for it."""
+    machine, width = tally.machine, tally.stack.loops[-1].width
+    if width is None:
+        tally.folds += times * fold_cycles(tally.lanes) / machine.clock_ghz
+        return
+    joins, halvings = max(1.0, width / tally.lanes) - 1, log2(tally.lanes)
+    # a half has to be moved before it is folded
+    tally.slots += times * (joins + 2 * halvings)
+    tally.adding += times * (joins + halvings) * machine.lanes / machine.vector.add

@@ -95,6 +95,8 @@ class Machine:
             Intel's processors keeps an eye on.
         page_streams: those of one page that they follow, if each is read a line or two at a time; of more they lose
             some (``regions.LOSES``).
+        split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
+            With vectors as long as a line each lies in two, with shorter ones only some.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Machine:
     fma_with_add: float = 2.0
     streams: int = 32
     page_streams: int = 32
+    split_cycles: float = 1.2
 
     @property
     def lanes(self) -> int:

@@ -218,18 +218,18 @@ class _Array(NamedTuple):
     gains: bool
     asked: bool = False
 
-    def lost(self, runs: float, stride: int, stretch: float) -> float:
+    def lost(self, runs: float, near: float, stride: int, stretch: float) -> float:
         """The share of so many ``runs`` side by side, ``stride`` bytes from one to the next, that come unforeseen.
 
         Args:
+            near: those of them that lie beside one in a page.
             stretch: bytes of one that are read before the others'.
         """
         if self.asked and runs * stride <= ROOM * ELEMENT_BYTES:
             return 0.0
         if runs > self.streams:
             return 1.0
-        in_a_page = stretch <= START and stride < PAGE
-        return Room(self.page_streams, self.page_streams + LOSES).lost(runs) if in_a_page else 0.0
+        return Room(self.page_streams, self.page_streams + LOSES).lost(near) if stretch <= START else 0.0
 
 
 class _Touch(NamedTuple):
@@ -268,13 +268,28 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     stride = size * ELEMENT_BYTES
     pace = before.pace
     if pace.lost < 1.0:
-        lost = array.lost(runs, stride, before.run)
+        lost = array.lost(runs, _near(left, dims, stride), stride, before.run)
         if lost >= pace.lost:
             pace = Pace(before.run, stride, lost) if lost else Pace(run)
     together = before.abreast
     if array.gains and runs > 1.0 and stride > PAGE:
         together = max(together, float(abreast(runs, stride, before.run)))
     return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split, together)
+
+
+def _near(counts: Sequence[float], dims: Sequence[int], stride: int) -> float:
+    """The rows of ``counts`` positions along the first of ``dims`` that are less than a page from the next one.
+
+    Args:
+        stride: bytes from one position of the last of them to the next.
+    """
+    near = 1.0
+    for count, dim in zip(reversed(counts), reversed(dims[: len(counts)]), strict=True):
+        if stride >= PAGE:
+            break
+        near *= count
+        stride *= dim
+    return near
 
 
 Seen = dict[Hashable, tuple[Region, list[_Touch]]]

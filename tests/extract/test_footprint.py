@@ -124,6 +124,12 @@ def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: 
     assert region.whole["in0"].pace.lost == lost
 
 
+@pytest.mark.parametrize(("rows", "lost"), [(PAGE_STREAMS, 0.0), (PAGE_STREAMS + LOSES // 4, 0.25)])
+def test_short_pieces_of_rows_of_other_pages_are_counted_apart(rows: int, lost: float) -> None:
+    region = nest(i(f"+lij~li|l:2,i:{rows},j:8|lijl'i'j'"), 4, 8 * rows, 64)
+    assert region.whole["in0"].pace.lost == lost
+
+
 @pytest.mark.parametrize(
     ("schedule", "share"),
     [

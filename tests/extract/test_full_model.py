@@ -130,16 +130,30 @@ def test_a_tile_beyond_the_registers_is_spilled() -> None:
     assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
 
 
-def test_vectors_in_two_lines_cost_only_what_the_nearest_cache_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def issue(depth: int) -> float:
-        parts = dict(cost(matmul("|i:4,j:64|ijki'j'"), (256, depth), (depth, 64)).terms)
-        return next(time for name, time in parts.items() if name.endswith("issue")) / depth
+def test_vectors_in_two_lines_cost_only_what_the_nearest_cache_has_not() -> None:
+    def issue(depth: int, machine: Machine = MACHINE) -> float:
+        return _issue(matmul("|i:4,j:64|ijki'j'"), (256, depth), (depth, 64), machine=machine) / depth
 
     near, far = issue(60), issue(2048)
     assert far > 1.2 * near
+    without = replace(MACHINE, split_cycles=0.0)
+    assert issue(60, without) == pytest.approx(near, rel=0.03)
+    assert issue(2048, without) < 1.05 * near
+
+
+def test_parts_of_rows_in_two_lines_cost_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors shorter than lines gain where rows are gone through in order."""
+    without = replace(MACHINE, split_cycles=0.0)
+
+    def gain(component: Component, *shapes: tuple[int, ...]) -> float:
+        return 1.0 - _issue(component, *shapes, machine=without) / _issue(component, *shapes)
+
+    parts = matmul("|i:4,j:64|jiki'j'"), (256, 2048), (2048, 1024)
+    assert gain(*parts) == 0.0
+    assert gain(i("+ij~i"), (256, 4096)) > 0.1
+    before = _issue(*parts)
     monkeypatch.setattr(full_model, "SPLIT_CYCLES", 0.0)
-    assert issue(60) == pytest.approx(near, rel=0.03)
-    assert issue(2048) < 1.05 * near
+    assert _issue(*parts) < before
 
 
 def test_tiles_that_fit_beat_tiles_with_tails() -> None:
@@ -359,13 +373,12 @@ def test_shorter_vectors_take_more_steps_to_fold() -> None:
     ]
 
 
-def test_a_short_strip_takes_fewer_steps_to_fold() -> None:
-    assert [fold_cycles(8, strip) - 3 * HALVE_CYCLES for strip in (64, 16, 8, 4)] == [
-        7 * JOIN_CYCLES,
-        JOIN_CYCLES,
-        0,
-        0,
-    ]
+def test_rows_of_a_constant_length_are_folded_beside_others() -> None:
+    """Others wait for each fold."""
+    rows = 4096
+    waiting = rows * fold_cycles(16) / MACHINE.clock_ghz * 1e-9
+    assert _issue(i("+ij~i"), (rows, 64)) > waiting
+    assert _issue(i("+ij~i|i:4,j:64|iji'j'"), (rows, 64)) < waiting
 
 
 def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own() -> None:
