@@ -156,8 +156,8 @@ _HELPERS = {
 static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
 """,
     "multiply_add": """\
-// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
-// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+// x * y + sum. GCC makes one instruction of it late, with copies of registers, which take a slot each; and where these
+// are short it may hold a sum in memory, but not if that has to be in a register after each step.
 static inline vec{n} multiply_add{n}(vec{n} x, vec{n} y, vec{n} sum)
 {{
 #if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)

@@ -95,8 +95,8 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
-// x * y + sum, of which GCC makes one instruction late, with copies of registers that take a slot each. Nor does it keep
-// a sum in memory, as it may where registers are short, if that has to be in a register after each step.
+// x * y + sum. GCC makes one instruction of it late, with copies of registers, which take a slot each; and where these
+// are short it may hold a sum in memory, but not if that has to be in a register after each step.
 static inline vec16 multiply_add16(vec16 x, vec16 y, vec16 sum)
 {
 #if !defined(__FMA__) || defined(__AVX512F__) || defined(__clang__)
