@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "papers_notes").glob("*.md"))
 GUIDES = sorted((ROOT / "docs").glob("*.md"))
-DOCUMENTS = [*PAGES, *GUIDES, *(ROOT / name for name in ("CONTRIBUTING.md", "README.md", "benchmarks/README.md", "benchmarks/findings.md"))]
+NAMED = ("CONTRIBUTING.md", "README.md", "benchmarks/README.md", "benchmarks/findings.md")
+DOCUMENTS = [*PAGES, *GUIDES, *(ROOT / name for name in NAMED)]
 MENTIONED = re.compile(r"`((?:ilang_eq|tests|benchmarks|papers_notes)/[\w./]*)`")
 
 

@@ -20,9 +20,6 @@ from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
-ENTRY_CYCLES = 4.0
-"""Setting up a loop, and an exit that is predicted wrong now and then."""
-
 Issued = dict[Hashable, list[float]]
 """What loops take phase by phase, by what decides it."""
 
@@ -56,7 +53,8 @@ def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, se
     loops = [node for node in loop.body if isinstance(node, Loop)]
     found = [time for node in loops for time in _phases(node, inside, machine, known, seen)]
     own = [node for node in loop.body if not isinstance(node, Loop)]
-    steps = stack.iterations * (loop.trips * LOOP_SLOTS / machine.issue_width + ENTRY_CYCLES) / machine.clock_ghz
+    stepping = loop.trips * LOOP_SLOTS / machine.issue_width
+    steps = stack.iterations * (stepping + machine.entry_cycles) / machine.clock_ghz
     return [*found, steps + _block(own, inside, machine, known)]
 
 
@@ -90,4 +88,4 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     else:
         steps /= machine.lanes
         body_time = leaf_time(body, inner, machine, known)
-    return body_time + (steps + stack.iterations * ENTRY_CYCLES) / machine.clock_ghz
+    return body_time + (steps + stack.iterations * machine.entry_cycles) / machine.clock_ghz

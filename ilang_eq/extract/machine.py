@@ -97,6 +97,7 @@ class Machine:
             some (``regions.LOSES``).
         split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
             With vectors as long as a line each lies in two, with shorter ones only some.
+        entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Machine:
     streams: int = 32
     page_streams: int = 32
     split_cycles: float = 1.2
+    entry_cycles: float = 4.0
 
     @property
     def lanes(self) -> int:

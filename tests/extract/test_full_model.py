@@ -156,6 +156,19 @@ def test_parts_of_rows_in_two_lines_cost_the_same_on_every_machine(monkeypatch: 
     assert _issue(*parts) < before
 
 
+def test_short_loops_cost_more_where_leaving_one_does() -> None:
+    """Tiles of 64 steps of a reduction suffer more than those of 1024."""
+    slow = replace(MACHINE, entry_cycles=40.0)
+
+    def loss(depth: int) -> float:
+        shapes = (192, depth), (depth, 64)
+        tile = matmul("|i:6,j:64|ijki'j'")
+        return _issue(tile, *shapes, machine=slow) / _issue(tile, *shapes)
+
+    assert loss(64) > 1.02
+    assert loss(1024) < 1.01
+
+
 def test_tiles_that_fit_beat_tiles_with_tails() -> None:
     """200 rows of 10 are full tiles, of 9 or 11 they are not."""
     shapes = (200, 256), (256, 256)
