@@ -21,7 +21,7 @@ _LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
 
 _ENTRY_CYCLES = 4.0
-"""Setting up a loop, and leaving it. With 20 on Zen, as the full model has, what is proposed for the MLP is 1 % worse."""
+"""Setting up a loop, and leaving it. With the full model's 20 on Zen, what is proposed for the MLP is 1 % worse."""
 
 _SPILL_SLOTS = 4.0
 """Instructions for an accumulator that goes to memory and back."""
