@@ -159,9 +159,15 @@ def vector_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
 def _contracted(body: Sequence[Statement]) -> list[Statement]:
     """``body`` with each product that is only ever added to a sum inside that sum, where it takes no instruction."""
     reads = Counter(place for update in updates(body) for place in loads(update.value))
-    products = {s.target: s for s in body if isinstance(s, Assign) and not s.target.indices and _is_product(s.value)}
+    written = {update.target.buffer for update in updates(body) if update.target.indices}
+    products = {s.target: s for s in body if isinstance(s, Assign) and _is_product(s.value) and not s.target.indices}
     absorbed = [s.value for s in body if isinstance(s, Accumulate) and s.op == "add" and s.value in products]
-    alone = {place: products[place] for place in absorbed if isinstance(place, Load) and reads[place] == 1}
+    alone = {
+        place: products[place]
+        for place in absorbed
+        if isinstance(place, Load) and reads[place] == 1
+        if written.isdisjoint(factor.buffer for factor in loads(products[place].value))
+    }
     return [
         replace(s, value=alone[s.value].value) if isinstance(s, Accumulate) and s.value in alone else s
         for s in body
