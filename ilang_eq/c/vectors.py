@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.math import TRUTHS
@@ -175,7 +176,7 @@ def _contracted(body: Sequence[Statement]) -> list[Statement]:
     ]
 
 
-def _is_product(value: Scalar) -> bool:
+def _is_product(value: Scalar) -> TypeGuard[Apply]:
     return isinstance(value, Apply) and value.op == "mul"
 
 
@@ -249,7 +250,7 @@ def _accumulate(target: Load, op: str, value: Scalar, printer: VectorPrinter) ->
         addend = f"{printer.helper('keep')}({printer.vector(value)}, {printer.left()}, {identity})"
     elif op in EXTREMA:
         addend = printer.vector(value)
-    elif op == "add" and isinstance(value, Apply) and value.op == "mul":
+    elif op == "add" and _is_product(value):
         factors = ", ".join(printer.vector(factor) for factor in value.arguments)
         return f"{where} = {printer.helper('multiply_add')}({factors}, {where});"
     else:
