@@ -156,17 +156,13 @@ def test_parts_of_rows_in_two_lines_cost_the_same_on_every_machine(monkeypatch: 
     assert _issue(*parts) < before
 
 
-def test_short_loops_cost_more_where_leaving_one_does() -> None:
-    """Tiles of 64 steps of a reduction suffer more than those of 1024."""
-    slow = replace(MACHINE, entry_cycles=40.0)
-
-    def loss(depth: int) -> float:
-        shapes = (192, depth), (depth, 64)
-        tile = matmul("|i:6,j:64|ijki'j'")
-        return _issue(tile, *shapes, machine=slow) / _issue(tile, *shapes)
-
-    assert loss(64) > 1.02
-    assert loss(1024) < 1.01
+@pytest.mark.parametrize("depth", [64, 1024])
+def test_each_loop_that_is_entered_takes_what_the_machine_says(depth: int) -> None:
+    """The outermost once, and for each of 32 tiles the loop around it and that of its reduction, however long."""
+    tile, shapes = matmul("|i:6,j:64|ijki'j'"), ((192, depth), (depth, 64))
+    slow = replace(MACHINE, entry_cycles=MACHINE.entry_cycles + 36.0)
+    more = _issue(tile, *shapes, machine=slow) - _issue(tile, *shapes)
+    assert more * MACHINE.clock_ghz * 1e9 == pytest.approx(36.0 * (1 + 32 + 32))
 
 
 def test_tiles_that_fit_beat_tiles_with_tails() -> None:
