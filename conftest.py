@@ -18,11 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep kernels that tests build out of the user's cache, but between runs; no results, and no calibration."""
     os.environ["ILANG_EQ_DATABASE"] = "off"
-    if "ILANG_EQ_CACHE" not in os.environ and config.cache is not None:
-        os.environ["ILANG_EQ_CACHE"] = str(config.cache.mkdir("kernels"))
-    if config.cache is not None:
-        os.environ["XDG_CONFIG_HOME"] = str(config.cache.mkdir("config"))
-        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(config.cache.mkdir("zig")))
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is None:
+        return
+    if "ILANG_EQ_CACHE" not in os.environ:
+        os.environ["ILANG_EQ_CACHE"] = str(cache.mkdir("kernels"))
+    os.environ["XDG_CONFIG_HOME"] = str(cache.mkdir("config"))
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache.mkdir("zig")))
 
 
 @pytest.fixture

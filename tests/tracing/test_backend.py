@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is optional")
 
 from ilang_eq.tracing import backend  # noqa: E402
-from tests.tracing.interpreting import Interpreting  # noqa: E402
+from tests.tracing.interpreting import Interpreting, assert_close  # noqa: E402
 from tests.tracing.test_partition import Block  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_one_compilation_serves_all_lengths(kernels: Interpreting, caplog: pytes
     with torch.no_grad():
         for length in (5, 6, 7, 8, 9, 17):
             x = torch.randn(2, length, 8)
-            torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+            assert_close(compiled(x), model(x))
     told = [record.message for record in caplog.records if record.message.startswith("compiled")]
     assert len(told) == 2
     assert told[0].endswith("first call")
@@ -66,7 +66,7 @@ def test_batches_and_lengths_that_vary(kernels: Interpreting, caplog: pytest.Log
         # the last three have as many rows in all
         for batch, length in ((2, 5), (3, 9), (2, 18), (4, 9), (6, 6)):
             x = torch.randn(batch, length, 8)
-            torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+            assert_close(compiled(x), model(x))
     assert sum(record.message.startswith("compiled") for record in caplog.records) == 1
 
 
@@ -99,7 +99,7 @@ def test_what_are_no_aten_calls_runs_eagerly_and_says_so(
 ) -> None:
     x = torch.randn(4, 4)
     with torch.no_grad():
-        torch.testing.assert_close(torch.compile(function, backend=backend.ilang_eq)(x), function(x))
+        assert_close(torch.compile(function, backend=backend.ilang_eq)(x), function(x))
     (record,) = [r for r in caplog.records if r.name == "ilang_eq.trace"]
     assert "is no ATen call" in record.message
 
@@ -115,7 +115,7 @@ def test_weights_are_prepared_and_may_change(kernels: Interpreting) -> None:
     x = torch.randn(2, 4)
     with torch.no_grad():
         for _ in range(2):
-            torch.testing.assert_close(compiled(x), layer(x))
+            assert_close(compiled(x), layer(x))
             layer.weight.mul_(2)
 
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is optional")
 
 from ilang_eq.errors import TraceError  # noqa: E402
-from tests.tracing.interpreting import interpreted  # noqa: E402
+from tests.tracing.interpreting import assert_close, interpreted  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 X = torch.randn(3, 4)
@@ -101,7 +101,7 @@ def test_as_eager(name: str) -> None:
         found, right = interpreted(function, *args)(*args), function(*args)
     exact = any(leaf.dtype in (torch.bfloat16, torch.float16) for leaf in args if isinstance(leaf, torch.Tensor))
     tolerance = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-4, "atol": 1e-5}
-    torch.testing.assert_close(found, right, **tolerance, equal_nan=True)
+    assert_close(found, right, **tolerance, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["float64", "bfloat16", "float16"])

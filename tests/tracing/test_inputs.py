@@ -13,7 +13,7 @@ from ilang_eq.errors import ArrayError, TraceError  # noqa: E402
 from ilang_eq.tracing.capture import capture  # noqa: E402
 from ilang_eq.tracing.json_text import from_json, to_json  # noqa: E402
 from ilang_eq.tracing.traced import Traced, traced_from_json  # noqa: E402
-from tests.tracing.interpreting import Interpreting, interpreted  # noqa: E402
+from tests.tracing.interpreting import Interpreting, assert_close, interpreted  # noqa: E402
 
 X = torch.randn(3, 4)
 
@@ -24,7 +24,7 @@ def test_what_is_no_tensor_is_what_it_was(example: Any, other: Any) -> None:
         return x * 2 if by in ("a", None) else x * 3 if isinstance(by, str) else x * by
 
     traced = interpreted(scaled, X, example)
-    torch.testing.assert_close(traced(X, example), scaled(X, example))
+    assert_close(traced(X, example), scaled(X, example))
     with pytest.raises(ArrayError, match=r"input \w+ is .*, and .* in the example"):
         traced(X, other)
 
@@ -48,10 +48,10 @@ def test_one_tensor_twice_in_the_example_is_two_inputs() -> None:
         return x * 2 + y
 
     traced = interpreted(both, X, X)
-    torch.testing.assert_close(traced(X, X + 1), both(X, X + 1))
+    assert_close(traced(X, X + 1), both(X, X + 1))
     layer = torch.nn.Linear(4, 3)
     traced = interpreted(layer, layer.weight)
-    torch.testing.assert_close(traced(X), layer(X).detach())
+    assert_close(traced(X), layer(X).detach())
 
 
 def test_keys_come_in_any_order() -> None:
@@ -61,7 +61,7 @@ def test_keys_come_in_any_order() -> None:
     example = ({"a": X, "b": X + 1},), {"y": X + 2, "z": X.exp()}
     traced = Traced(capture(both, *example), Interpreting())
     found = traced({"b": X + 1, "a": X}, z=X.exp(), y=X + 2)
-    torch.testing.assert_close(found, both(*example[0], **example[1]))
+    assert_close(found, both(*example[0], **example[1]))
 
 
 def test_another_structure_is_refused() -> None:
@@ -74,7 +74,7 @@ def test_another_structure_is_refused() -> None:
 def test_views_of_all_kinds_are_read_right() -> None:
     traced = interpreted(lambda x: (x @ x.T).exp(), X)
     for x in (torch.randn(4, 3).T, torch.randn(3, 8)[:, ::2], torch.randn(4).expand(3, 4), torch._neg_view(X)):
-        torch.testing.assert_close(traced(x), (x @ x.T).exp())
+        assert_close(traced(x), (x @ x.T).exp())
 
 
 def test_equal_symbols_are_equal_extents() -> None:
@@ -104,7 +104,7 @@ def test_extents_that_vary() -> None:
     traced = Traced(captured, Interpreting())
     for n in (7, 3, 30):
         x, y = torch.randn(2, n, 4), torch.randn(2, n, 4)
-        torch.testing.assert_close(traced(x, y), scores(x, y))
+        assert_close(traced(x, y), scores(x, y))
     with pytest.raises(ArrayError, match="an extent"):
         traced(torch.randn(2, 7, 4), torch.randn(2, 8, 4))
     with pytest.raises(ArrayError, match=r"float32 of \(2, '\w+', 4\)"):

@@ -11,7 +11,7 @@ from ilang_eq.errors import TraceError  # noqa: E402
 from ilang_eq.tracing import from_json  # noqa: E402
 from ilang_eq.tracing.json_text import from_json as read  # noqa: E402
 from ilang_eq.tracing.json_text import to_json  # noqa: E402
-from tests.tracing.interpreting import interpreted  # noqa: E402
+from tests.tracing.interpreting import assert_close, interpreted  # noqa: E402
 
 LAYER: dict[str, Any] = {
     "format": "ilang_eq.trace",
@@ -57,7 +57,7 @@ def test_a_node_list_of_another_front_end() -> None:
     assert [str(r.component) for r in traced.regions] == ['i("ij*jk~ikj") >> i("+ikj~ik")']
     for n in (3, 5):
         x = torch.randn(n, 4)
-        torch.testing.assert_close(traced(x)[0], x @ weight.T)
+        assert_close(traced(x)[0], x @ weight.T)
 
 
 WRONG = [

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is optional")
 
-from tests.tracing.interpreting import interpreted  # noqa: E402
+from tests.tracing.interpreting import assert_close, interpreted  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 TENSOR, OTHER = torch.randn(2, 5, 16), torch.randn(2, 3, 16)
@@ -79,7 +79,7 @@ def test_same_outputs_as_eager(name: str) -> None:
     layer = layer.eval() if isinstance(layer, nn.Module) else layer
     traced = interpreted(layer, *inputs)
     with torch.no_grad():
-        torch.testing.assert_close(traced(*inputs), layer(*inputs), rtol=1e-4, atol=1e-5)
+        assert_close(traced(*inputs), layer(*inputs), rtol=1e-4)
     assert traced.coverage.fraction > 0.99, "logarithms of 1 + x stay with PyTorch"
 
 
@@ -88,7 +88,7 @@ def test_attention_to_itself_and_then_to_another() -> None:
     traced = interpreted(layer, TENSOR, TENSOR, TENSOR)
     other = torch.randn(2, 5, 16)
     with torch.no_grad():
-        torch.testing.assert_close(traced(TENSOR, other, other), layer(TENSOR, other, other), rtol=1e-4, atol=1e-5)
+        assert_close(traced(TENSOR, other, other), layer(TENSOR, other, other), rtol=1e-4)
 
 
 @pytest.mark.parametrize("make", [t5, gemma2])
@@ -97,5 +97,5 @@ def test_blocks_of_transformers(make: Callable[[], Any]) -> None:
     model, words = make().eval(), torch.randint(0, 32, (2, 6))
     traced = interpreted(lambda given: model(input_ids=given)[0], words)
     with torch.no_grad():
-        torch.testing.assert_close(traced(words), model(input_ids=words)[0], rtol=1e-4, atol=1e-5)
+        assert_close(traced(words), model(input_ids=words)[0], rtol=1e-4)
     assert traced.coverage.fraction > 0.99

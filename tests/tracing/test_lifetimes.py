@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is optional")
 
 from ilang_eq.tracing.lifetimes import Memory  # noqa: E402
-from tests.tracing.interpreting import interpreted  # noqa: E402
+from tests.tracing.interpreting import assert_close, interpreted  # noqa: E402
 
 
 def twice(function: Any, *shapes: tuple[int, ...]) -> Any:
@@ -18,7 +18,7 @@ def twice(function: Any, *shapes: tuple[int, ...]) -> Any:
     traced = interpreted(function, *args[0])
     results = [traced(*given) for given in args]
     for given, result in zip(args, results, strict=True):
-        torch.testing.assert_close(result, function(*given))
+        assert_close(result, function(*given))
     return traced
 
 

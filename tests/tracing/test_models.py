@@ -15,7 +15,7 @@ from benchmarks.model_zoo import MODELS, SMALL, build  # noqa: E402
 from ilang_eq import trace  # noqa: E402
 from ilang_eq.batch.tasks import collected  # noqa: E402
 from ilang_eq.errors import OptionError  # noqa: E402
-from tests.tracing.interpreting import interpreted  # noqa: E402
+from tests.tracing.interpreting import assert_close, interpreted  # noqa: E402
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -23,7 +23,7 @@ def test_same_outputs_as_eager(name: str) -> None:
     model, inputs = build(name, SMALL)
     traced = interpreted(model, *inputs)
     with torch.no_grad():
-        torch.testing.assert_close(traced(*inputs), model(*inputs), rtol=1e-4, atol=1e-5)
+        assert_close(traced(*inputs), model(*inputs), rtol=1e-4)
     assert traced.coverage.fraction >= 0.95
     layers = SMALL.layers if name not in ("llama", "kernel regression") else 1
     assert len(traced.problems) <= len(traced.regions) / layers + 2
@@ -40,7 +40,7 @@ def test_a_layer_from_search_to_call(caplog: pytest.LogCaptureFixture) -> None:
     traced = trace(layer, args, strict=True, threads=1)
     assert [problem.constants for problem in traced.problems] == [()]
     for _ in range(2):
-        torch.testing.assert_close(traced(*args), layer(*args), rtol=1e-5, atol=1e-5)
+        assert_close(traced(*args), layer(*args))
     told = [record.message for record in caplog.records if record.name == "ilang_eq.trace"]
     assert len(told) == 2
     assert told[0] == f"optimising {len(traced.problems)} components: first call"
@@ -53,7 +53,7 @@ def test_schedules_are_timed_if_asked() -> None:
     traced = trace(layer, (x,), threads=1, effort="measure").optimize()
     (best,) = traced.runner.kernels.found.values()
     assert best.best.measured is not None
-    torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    assert_close(traced(x), layer(x).detach())
     with pytest.raises(OptionError, match="no effort 'most'"):
         trace(layer, (x,), effort="most")
 
@@ -65,5 +65,5 @@ def test_nothing_is_compiled_after_optimize(tmp_path: Path, monkeypatch: pytest.
     traced = trace(layer, (x,), threads=1).optimize()
     built = set(tmp_path.iterdir())
     assert [task.constants for task in collected([traced])] == [("in1", "in2")]
-    torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    assert_close(traced(x), layer(x).detach())
     assert set(tmp_path.iterdir()) == built

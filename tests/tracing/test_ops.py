@@ -13,7 +13,7 @@ from ilang_eq import trace  # noqa: E402
 from ilang_eq.tracing.capture import KEPT  # noqa: E402
 from ilang_eq.tracing.table import COMPUTED, NUMBERS, SKIP_NAN, VIEWS  # noqa: E402
 from ilang_eq.tracing.traced import Traced  # noqa: E402
-from tests.tracing.interpreting import agrees, interpreted  # noqa: E402
+from tests.tracing.interpreting import agrees, assert_close, interpreted  # noqa: E402
 
 F = torch.nn.functional
 aten = torch.ops.aten
@@ -167,7 +167,7 @@ def results(traced: Traced) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_op(name: str, results: dict[str, Any]) -> None:
     function, args = CASES[name]
-    torch.testing.assert_close(results[name], function(*args), rtol=1e-5, atol=1e-5)
+    assert_close(results[name], function(*args))
 
 
 SKIPPING = {

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is optional")
 
 from ilang_eq import trace  # noqa: E402
 from ilang_eq.errors import ArrayError, TraceError  # noqa: E402
-from tests.tracing.interpreting import agrees, interpreted  # noqa: E402
+from tests.tracing.interpreting import agrees, assert_close, interpreted  # noqa: E402
 
 F = torch.nn.functional
 
@@ -86,8 +86,8 @@ def test_a_returned_value_is_stored() -> None:
     traced = interpreted(lambda x: (x.exp(), x.exp().sum()), torch.randn(3))
     first = torch.randn(3)
     exp, total = traced(first)
-    torch.testing.assert_close(exp, first.exp())
-    torch.testing.assert_close(total, first.exp().sum())
+    assert_close(exp, first.exp())
+    assert_close(total, first.exp().sum())
 
 
 def test_a_call_in_the_middle_stays_with_pytorch_and_no_region_spans_it() -> None:
@@ -98,7 +98,7 @@ def test_a_call_in_the_middle_stays_with_pytorch_and_no_region_spans_it() -> Non
 
     x = torch.randn(5, 4)
     traced = interpreted(rotate, x)
-    torch.testing.assert_close(traced(x), rotate(x))
+    assert_close(traced(x), rotate(x))
     assert {row.op for row in traced.coverage.rows} == {"aten.cat.default", "aten.slice.Tensor"}
 
 
@@ -108,7 +108,7 @@ def test_reshapes_that_have_no_common_axes_end_a_region() -> None:
 
     x = torch.randn(3, 4)
     traced = interpreted(awkward, x)
-    torch.testing.assert_close(traced(x), awkward(x))
+    assert_close(traced(x), awkward(x))
     assert len(traced.regions) > 1
 
 
@@ -142,7 +142,7 @@ def test_constants_are_computed_once() -> None:
     object.__setattr__(traced.runner._folding[0], "run", lambda values: (calls.append(1), original(values))[1])
     for _ in range(3):
         x = torch.randn(4)
-        torch.testing.assert_close(traced(x), run(x))
+        assert_close(traced(x), run(x))
     assert len(calls) == 1
 
 
@@ -153,7 +153,7 @@ def test_weights_are_transposed_ahead_of_products() -> None:
         assert "ij*jk" in str(traced.regions[0].component)
         assert not traced.coverage.rows
         x = torch.randn(4, 3)
-        torch.testing.assert_close(traced(x), layer(x).detach())
+        assert_close(traced(x), layer(x).detach())
 
 
 class Cut(torch.nn.Module):
@@ -173,10 +173,10 @@ def test_a_product_that_is_cut_is_computed_in_parts() -> None:
     traced = interpreted(model, x)
     assert not traced.coverage.rows
     with torch.no_grad():
-        torch.testing.assert_close(traced(x), model(x))
+        assert_close(traced(x), model(x))
         for parameter in model.parameters():
             parameter.mul_(2)
-        torch.testing.assert_close(traced(x), model(x))
+        assert_close(traced(x), model(x))
 
 
 def test_a_product_that_is_read_whole_is_not_cut() -> None:
@@ -191,7 +191,7 @@ def test_a_product_that_is_read_whole_is_not_cut() -> None:
     x = torch.randn(4, 3)
     traced = interpreted(both, x)
     assert {row.op for row in traced.coverage.rows} == {"aten.split_with_sizes.default", "getitem"}
-    torch.testing.assert_close(traced(x), both(x))
+    assert_close(traced(x), both(x))
 
 
 def test_noise_is_drawn_at_every_call() -> None:
@@ -204,9 +204,9 @@ def test_parameters_may_change_between_calls() -> None:
     layer = torch.nn.Linear(3, 2)
     traced, x = interpreted(layer, torch.randn(4, 3)), torch.randn(4, 3)
     with torch.no_grad():
-        torch.testing.assert_close(traced(x), layer(x))
+        assert_close(traced(x), layer(x))
         layer.weight.mul_(2)
-        torch.testing.assert_close(traced(x), layer(x))
+        assert_close(traced(x), layer(x))
 
 
 def test_parameters_may_be_replaced_between_calls() -> None:
@@ -214,11 +214,11 @@ def test_parameters_may_be_replaced_between_calls() -> None:
     traced = interpreted(layer, x)
     for _ in range(3):
         layer.weight, layer.bias = (torch.nn.Parameter(torch.randn(n)) for n in ((4, 4), (4,)))
-        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+        assert_close(traced(x), layer(x).detach())
         layer.load_state_dict({name: value + 1 for name, value in layer.state_dict().items()}, assign=True)
-        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+        assert_close(traced(x), layer(x).detach())
     layer.weight.data.mul_(2)
-    torch.testing.assert_close(traced.refresh()(x), layer(x).detach(), rtol=1e-5, atol=1e-5)
+    assert_close(traced.refresh()(x), layer(x).detach())
     layer.weight = torch.nn.Parameter(torch.randn(5, 4))
     with pytest.raises(ArrayError, match=r"weight is torch.float32 of \(5, 4\) now"):
         traced(x)
@@ -232,7 +232,7 @@ def test_memory_that_a_former_parameter_left_is_another_parameter() -> None:
         for _ in range(2):
             layer.weight.data = torch.zeros(0)
             layer.weight.data = torch.randn(64, 64)
-        torch.testing.assert_close(traced(x), layer(x).detach(), rtol=1e-4, atol=1e-4)
+        assert_close(traced(x), layer(x).detach(), rtol=1e-4, atol=1e-4)
 
 
 def test_the_first_call_may_be_in_inference_mode() -> None:
@@ -240,7 +240,7 @@ def test_the_first_call_may_be_in_inference_mode() -> None:
     traced = interpreted(layer, x)
     for mode in (True, False, True):
         with torch.inference_mode(mode), torch.no_grad():
-            torch.testing.assert_close(traced(x), layer(x))
+            assert_close(traced(x), layer(x))
 
 
 def test_strict_takes_what_is_computed_once() -> None:
