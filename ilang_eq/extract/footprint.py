@@ -232,9 +232,9 @@ class Cache:
         return self.level.bytes
 
     def amounts(self, span: Span) -> tuple[float, float]:
-        """What ``span`` takes of it from others, and from itself.
+        """What ``span`` takes of it from others, and from those that compete for few places, as its own lines do.
 
-        Lines that compete for few places drive out their own buffer's, not the others'.
+        Rows of a product and of its second factor begin as far apart: what one tile of them takes, the other lacks.
         """
         return span.bytes, span.occupies(self.level)
 

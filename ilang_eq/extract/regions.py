@@ -51,10 +51,11 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     amounts = [into.amounts(span) for span in spans.values()]
     if sum([own for _, own in amounts]) <= FITS * size:
         return {}
-    total = sum([amount for amount, _ in amounts])
-    crowded = CROWDED.lost(total / size)
+    crowded = CROWDED.lost(sum([amount for amount, _ in amounts]) / size)
+    contended = sum([own for amount, own in amounts if own > amount])
+    others = sum([amount for amount, own in amounts if own <= amount])
     shares = [
-        max(crowded, CONTENDED.lost((own + (total - amount) * span.visits) / size)) if own > amount else crowded
+        max(crowded, CONTENDED.lost((contended + others * span.visits) / size)) if own > amount else crowded
         for span, (amount, own) in zip(spans.values(), amounts, strict=True)
     ]
     return {buffer: share for buffer, share in zip(spans, shares, strict=True) if share}

@@ -210,6 +210,15 @@ def test_no_core_waits_for_what_it_writes() -> None:
     assert written == Traffic(bytes=1.5 * 4096)
 
 
+@pytest.mark.parametrize(("columns", "compete"), [(1024, True), (1000, False)])
+def test_rows_of_two_buffers_a_way_apart_compete_for_the_same_places(columns: int, compete: bool) -> None:
+    """A line holds four parts of a row. Six rows of one buffer find their eight places, those of two do not."""
+    lines = 6 * columns * 4
+    alone, both = (nest(i(f"{text}|j:4|jij'"), 6, columns).fetched(CACHE).all for text in ("+ij~j", "^ij~ij"))
+    assert alone - SOURCE.written * columns * 4 == pytest.approx(lines, rel=0.01)
+    assert (both > 1.5 * (1 + SOURCE.written) * lines) == compete
+
+
 @pytest.mark.parametrize(("columns", "contends"), [(1024, True), (1000, False)])
 def test_rows_a_way_apart_drive_each_other_out(columns: int, contends: bool) -> None:
     """32 rows, 4 KiB apart, have 8 places in the nearest cache: a line is gone when its next float is needed."""
