@@ -27,10 +27,11 @@ static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 // A number of floats, rounded up to whole cache lines.
 static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-// How many tasks a thread takes at a time: four shares per thread, of whole grains; all of them if it is alone.
+// How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
+// So little is left to wait for at the end, where others slow one core down.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 {
-    const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 4), grain) * grain : tasks;
+    const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 16), grain) * grain : tasks;
     return share > 0 ? share : 1;
 }
 
