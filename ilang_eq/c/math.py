@@ -205,6 +205,7 @@ static inline float log_in(float x, float scale, float scale_low, float two, flo
     const float low = ln_low(f, 0.0f), high = low + f;
     const float rest = ((f - high) + low) * scale + (high * scale_low + e * two_low);
     float y = fmaf(e, two, fmaf(high, scale, rest));
+    y = x == 1.0f ? 0.0f * scale : y;
     y = x < INFINITY ? y : x * scale;
     y = x > 0.0f ? y : NAN;
     return x == 0.0f ? -INFINITY * scale : y;

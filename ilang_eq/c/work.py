@@ -18,7 +18,7 @@ from ilang_eq.lower.within import Enclosed, enclosed
 _ACCESS = 2
 """Of a load or store that moves with the innermost loop."""
 _DIVISION = 12
-_CALLS = {"exp_of": 16, "shift_factor": 20, "exp2_of": 24, "ln_of": 23, "log_in": 25, "root": 20, "pow_of": 140}
+_CALLS = {"exp_of": 16, "shift_factor": 20, "exp2_of": 24, "ln_of": 23, "log_in": 27, "root": 20, "pow_of": 140}
 _CALLS |= {"log_of": 200}
 
 

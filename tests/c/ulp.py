@@ -51,12 +51,13 @@ static double error(float got, double want)
     return fabs(got - want) / unit;
 }}
 
-// The worst error over x = first, first + stride, ...; the other operand is drawn at random, or chosen by it.
-double worst(uint64_t first, uint64_t stride)
+// The worst error over x = first, first + stride, ... up to about end; the other operand is drawn at random, or chosen
+// by it.
+double worst(uint64_t first, uint64_t end, uint64_t stride)
 {{
     double most = 0;
 #pragma omp parallel for schedule(dynamic) reduction(max : most)
-    for (uint64_t start = first; start < (uint64_t)1 << 32; start += stride * BLOCK) {{
+    for (uint64_t start = first; start < end; start += stride * BLOCK) {{
         float x[BLOCK], y[BLOCK], got[BLOCK];
         for (int i = 0; i < BLOCK; i++) {{
             const uint64_t bits = start + i * stride;
@@ -90,12 +91,14 @@ _SEVERAL = """\
 def _checker(functions: str, apply: str, reference: str, second: str) -> Any:
     source = _CHECKER.format(functions=functions, apply=apply, reference=reference, second=second)
     worst = ctypes.CDLL(str(build(source))).worst
-    worst.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
+    worst.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64]
     worst.restype = ctypes.c_double
     return worst
 
 
-def worst_ulp(value: Apply, reference: str, *, stride: int, first: int = 0, second: str = "0.0f") -> float:
+def worst_ulp(
+    value: Apply, reference: str, *, stride: int, first: int = 0, end: int = 2**32, second: str = "0.0f"
+) -> float:
     """The largest error of ``value`` over every ``stride``-th float; infinite for a wrong sign, NaN or infinity.
 
     Args:
@@ -103,16 +106,17 @@ def worst_ulp(value: Apply, reference: str, *, stride: int, first: int = 0, seco
         reference: the right result in C, in double precision, in terms of x[i] and y[i].
         stride: 1 for all 2^32 floats.
         first: the bit pattern to begin with.
+        end: the one to end before; up to a block of 4096 floats more are looked at.
         second: y[i] in C, in terms of x[i] and ``bits``.
     """
     used: set[str] = set()
     text = Printer(lambda load: load.buffer, used).text(value)
     functions = "\n".join(FUNCTIONS[name].source for name in with_callees(used))
-    return float(_checker(functions, _ONE.format(value=text), reference, second)(first, stride))
+    return float(_checker(functions, _ONE.format(value=text), reference, second)(first, end, stride))
 
 
 def worst_ulp_of_several(function: str, reference: str, *, stride: int) -> float:
     """The same of a function that is applied to several vectors side by side."""
     used = Used(several={(function, 16)}, widths={16})
     functions = preamble(used, "UNROLL least(")
-    return float(_checker(functions, _SEVERAL.format(function=function), reference, "0.0f")(0, stride))
+    return float(_checker(functions, _SEVERAL.format(function=function), reference, "0.0f")(0, 2**32, stride))
