@@ -19,8 +19,11 @@ from typing import NamedTuple, Protocol
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
     CROWDED,
+    ELEMENT_BYTES,
     LINE,
+    PAGE,
     WAITED,
+    WAITED_FAR,
     ByBuffer,
     Cache,
     Extents,
@@ -44,18 +47,25 @@ from ilang_eq.lower.widths import dividing
 
 TASK_CYCLES = 40.0
 """Finding the position of a task that several loops make up: a division or two."""
-SPLIT_CYCLES = 1.2
-"""Each line of an argument that comes to vectors out of the second level: NumPy's arrays begin 16 bytes into a line, so
-that vectors lie in two. On Cascade Lake it is 0.5 to 1.2 cycles in register tiles of 64 columns, 1.2 to 1.9 in those of
-32, 1.0 to 1.3 in passes over rows, and nothing as long as the nearest cache has them; on Zen 3 0.8 to 1.8 in tiles of
-16 and 24 columns, and in passes over rows what ``Machine.split_cycles`` says (papers_notes/ecm.md)."""
+SPLIT_CYCLES = 0.75
+"""Each line of the parts of an argument's rows that comes to vectors out of the second level: NumPy's arrays begin 16
+bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
+0.8 to 1.8 in tiles of 16 and 24 columns on Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, and nothing as long
+as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
-TRANSLATIONS = ((64, 0.2, 2.0), (1536, 7.0, 0.0))
+LANDING = 4.0
+"""The same of lines that drive each other out. In the nearest cache of Zen 3 a line from the second level takes 0.3 ns
+where it lands anywhere, and 0.6, 1.8 and 2.9 where 2, 4 and 8 times as many as there is room for take turns; it makes
+no difference whether the second level, whose places pages decide about, has room for them (papers_notes/ecm.md)."""
+TRANSLATIONS = ((64, 0.2, 2.4), (1536, 7.0, 0.0))
 """The page addresses that the two levels of a core's translation buffer hold; the nanoseconds it takes to find one
-more, in the second level and in a virtual machine's page tables; and the times ``SPLIT_CYCLES`` that each split line in
-its page takes again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
+more, in the second level and in a virtual machine's page tables; and the cycles that each split line in its page takes
+again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
 what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
+_LONG = PAGE // ELEMENT_BYTES
+"""Floats in a row of which one is not yet read when others are begun."""
+_ISSUE = "issue"
 _NS = 1e-9
 _US = 1e-6
 
@@ -90,14 +100,18 @@ class Model(Protocol):
 class _Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
-    A panel, whose rows of constant length lie one after another, is gone through from start to end: prefetchers see it
-    coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are further
-    ahead than of one: 32 heads' products of 8192 rows take 0.75 and 0.70 of the time two and four heads at a time.
+    ``shared`` levels lie beyond the caches of a core; prefetchers run further ahead there than within.
+
+    A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
+    see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
+    further ahead than of one: 32 heads' products of 8192 rows take 0.75 and 0.70 of the time two and four heads at a
+    time.
     """
 
     name: str
     seconds: float
     awaited: float
+    shared: bool = False
 
     def shown(self, longest: _Part) -> float:
         """The seconds that show beside ``longest``: fewer where that was asked for.
@@ -109,6 +123,8 @@ class _Part(NamedTuple):
         asked = self.seconds - self.awaited
         ahead = 1.0 - longest.awaited / longest.seconds
         waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
+        if self.shared and longest.name == _ISSUE:
+            waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
         return waiting * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
 
@@ -210,7 +226,8 @@ def _nests(
     places = regions(nodes, buffers, extents, machine, costed.regions)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
-    panels = frozenset(name for name, (width, rank) in rows.items() if isinstance(width, int) and rank > 1)
+    short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
+    panels = frozenset(name for name, rank in short.items() if rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
     nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
@@ -271,7 +288,6 @@ def _nest(
     a share of that.
     """
     cost = _NestCost(tuple((_computing(time),) for time in issued.times), 0.0, 0.0)
-    split = SPLIT_CYCLES / machine.clock_ghz * issued.share
     for inner, outer, there in fetched:
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
@@ -282,7 +298,7 @@ def _nest(
     stall = cost.stall
     for entries, each, repeated in TRANSLATIONS:
         pages = region.fetched(TranslationBuffer(entries))
-        stall += (pages.bytes * each * issued.share + pages.apart * repeated * split) * _NS
+        stall += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * issued.share * _NS
     overhead = machine.fork_join_us * _US * issued.entered
     cost = _NestCost(cost.phases, stall, overhead)
     return _merged(cost) if ahead else cost
@@ -291,7 +307,10 @@ def _nest(
 def _lines_in_two(
     cost: _NestCost, region: Region, moves: Sequence[ByBuffer], machine: Machine, share: float
 ) -> _NestCost:
-    """``cost`` with what it takes to issue that lines of what ``moves`` into the nearest cache are read twice."""
+    """``cost`` with what it takes to issue that lines of what ``moves`` into the nearest cache are read twice.
+
+    A part of a row lies in a line more, which moves as well (``lines_of``).
+    """
     cycles = {
         buffer: SPLIT_CYCLES if span.pace.jump else machine.split_cycles
         for buffer, span in region.whole.items()
@@ -312,8 +331,8 @@ def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Kno
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
-        seconds = [_transfer(moved.bytes - less, share, outer) * _NS for less in (spared, asked)]
-        phases.append((*parts, _Part(outer.name, *seconds)))
+        seconds, awaited = (_transfer(moved.bytes - less, share, outer) * _NS for less in (spared, asked))
+        phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
         stall += _stall(moved, share, outer) * _NS
     # last comes finding positions, which moves nothing
     return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)
@@ -355,13 +374,14 @@ def _stall(moved: Traffic, share: float, level: Level) -> float:
     Nor do prefetchers help lines that contend for few places: to add a transposed matrix whose rows are 4 KiB apart
     takes on Cascade Lake what gathering its columns and moving their lines take, in sum (papers_notes/ecm.md).
     """
-    line = max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
-    others = moved.waited * WAITED + moved.contending
-    return (moved.apart * overlap.exposed(level) * line / LINE + others / level.bandwidth) * share
+    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
+    contending = moved.contending * max(LINE / level.bandwidth, level.latency / LANDING)
+    waited = moved.waited * (WAITED_FAR if level.shared else WAITED) / level.bandwidth
+    return ((apart + contending) / LINE + waited) * share
 
 
 def _computing(nanoseconds: float) -> _Part:
-    return _Part("issue", nanoseconds * _NS, nanoseconds * _NS)
+    return _Part(_ISSUE, nanoseconds * _NS, nanoseconds * _NS)
 
 
 def _transfer(amount: float, share: float, level: Level) -> float:

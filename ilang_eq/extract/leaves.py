@@ -44,6 +44,9 @@ POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
 ADDRESS_SLOTS = 3.0
 """Reloading the address of one row more, as counted in GCC 12's inner loops of 13 to 20 rows."""
+WINDOW = 224
+"""Instructions that a core looks ahead: sums that are shorter overlap with the next ones. That of Cascade Lake; Zen 3's
+is 256 (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
 _SIZE = 4
 
 RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]
@@ -113,6 +116,7 @@ class _Tally:
     masking: float = 0.0
     bytes: float = 0.0
     chain: float = 0.0
+    sums: float = 0.0
     folds: float = 0.0
     rows: float = 0.0
     terms: dict[Load, _Term] = field(default_factory=dict)
@@ -121,7 +125,8 @@ class _Tally:
         """The highest ceiling, and the folds, through which nothing else runs; perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        ceilings = (slots, self.computing(masked), self.bytes / self.machine.levels[0].bandwidth, self.chain)
+        chain = self.chain * min(1.0, self.slots / (self.sums * WINDOW)) if self.sums else self.chain
+        ceilings = (slots, self.computing(masked), self.bytes / self.machine.levels[0].bandwidth, chain)
         return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
     def computing(self, masked: bool = False) -> float:
@@ -383,6 +388,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     held = registers + stack.beside
     spilled = max(0.0, held - (machine.vector_registers - taken)) * registers / held
     tally.slots += SPILL_SLOTS * spilled * stack.entered
+    tally.sums = max(tally.sums, moves / stack.copies(mask))
     chains = registers
     if folds:
         chains *= max(1.0, min(stack.trips[-1], STRIP) / tally.lanes)

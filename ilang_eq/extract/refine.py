@@ -28,7 +28,7 @@ from ilang_eq.rewrites.space import AxisId, Read, Space
 FAR = 2.0
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
-BEGINNERS = 4
+BEGINNERS = 8
 """Candidates that take a step along one axis, with those like them: the best few that are not far behind."""
 
 WALKS = 3

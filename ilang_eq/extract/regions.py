@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from math import ceil, prod
+from math import prod
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import (
@@ -32,6 +32,7 @@ from ilang_eq.extract.footprint import (
     Traffic,
     TranslationBuffer,
     abreast,
+    lines_of,
     size_of,
 )
 from ilang_eq.extract.machine import Machine
@@ -265,7 +266,7 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
         left.pop()
         size *= dims[len(left)]
     runs, run = prod(left), run * ELEMENT_BYTES
-    lines = runs * ceil(run / LINE) * LINE if runs > 1 else run
+    lines = runs * lines_of(run, array.argument) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     pace = before.pace
     if pace.lost < 1.0:

@@ -10,12 +10,14 @@ from ilang_eq.extract.footprint import (
     FOLLOWED,
     LINE,
     PAGE,
+    START_OF_ARRAYS,
     Cache,
     Pace,
     Span,
     Traffic,
     TranslationBuffer,
     abreast,
+    lines_of,
 )
 from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import Machine, load
@@ -92,7 +94,15 @@ def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many
     once, anew = (region.fetched(TranslationBuffer(entries)) for entries in (4 * rows, rows // 4))
     assert once.all == 0, "all of it is one run"
     assert anew.bytes == pytest.approx(2 * rows * columns / 16)
-    assert anew.apart == pytest.approx(rows * columns / 16), "lines of the argument, not those of the output"
+    assert anew.apart == pytest.approx(2 * rows * columns / 16), "two lines of the argument, none of the output"
+
+
+@given(st.integers(1, 80), st.sampled_from([0, START_OF_ARRAYS]))
+def test_parts_of_a_row_lie_in_as_many_lines_as_counting_says(floats: int, start: int) -> None:
+    """One part of ``floats`` begins after another; sixteen of them are all the ways in which they lie in lines."""
+    begins = [start + 4 * floats * n for n in range(16)]
+    lines = [(begin + 4 * floats - 1) // LINE - begin // LINE + 1 for begin in begins]
+    assert lines_of(4.0 * floats, argument=start > 0) == pytest.approx(sum(lines) / len(lines))
 
 
 def test_prefetchers_follow_short_strides() -> None:

@@ -99,7 +99,7 @@ def test_unit_strides_beat_columns(machine: Machine) -> None:
 
 
 def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
-    shapes = (192, 192), (192, 192)
+    shapes = (192, 192), (192, 208)
     tile = seconds(matmul("|i:4,j:16|ijki'j'"), *shapes, machine=machine)
     assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 2
     assert tile < seconds(matmul("|i:1,j:4|ijki'j'"), *shapes, machine=machine) / 2
@@ -107,7 +107,7 @@ def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
 
 def test_a_tile_that_is_no_whole_vectors_takes_little_more_than_one_that_is() -> None:
     """It computes the lanes that it masks; a loop that does not accumulate has no mask."""
-    whole, odd = (seconds(matmul(f"|i:6,j:{n}|ijki'j'"), (192, 192), (192, 12 * n)) for n in (16, 14))
+    whole, odd = (seconds(matmul(f"|i:6,j:{n}|ijki'j'"), (192, 192), (192, 13 * n)) / n for n in (16, 14))
     assert whole < odd < 1.5 * whole
 
 
@@ -141,19 +141,15 @@ def test_vectors_in_two_lines_cost_only_what_the_nearest_cache_has_not() -> None
     assert issue(2048, without) < 1.05 * near
 
 
-def test_parts_of_rows_in_two_lines_cost_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors shorter than lines gain where rows are gone through in order."""
+def test_a_part_of_a_row_in_two_lines_moves_both_and_is_issued_once() -> None:
+    """Only rows gone through in order are limited by loads, of which each vector in two lines takes two."""
     without = replace(MACHINE, split_cycles=0.0)
 
     def gain(component: Component, *shapes: tuple[int, ...]) -> float:
         return 1.0 - _issue(component, *shapes, machine=without) / _issue(component, *shapes)
 
-    parts = matmul("|i:4,j:64|jiki'j'"), (256, 2048), (2048, 1024)
-    assert gain(*parts) == 0.0
+    assert gain(matmul("|i:4,j:64|jiki'j'"), (256, 2048), (2048, 1024)) == 0.0
     assert gain(i("+ij~i"), (256, 4096)) > 0.1
-    before = _issue(*parts)
-    monkeypatch.setattr(full_model, "SPLIT_CYCLES", 0.0)
-    assert _issue(*parts) < before
 
 
 @pytest.mark.parametrize("depth", [64, 1024])
