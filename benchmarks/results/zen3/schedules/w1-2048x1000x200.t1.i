@@ -1,1 +1,1 @@
-i("+ik~ik|i:96,k:128|iki'k'") >> ~i("kj*ik~kij|i:16:6,j:16,k:128|ik1ji'k'i''j'") >> i("+kij~ij|i:16:6,j:16,k:128|ikji'k'i''j'0")
+(I | i("+kj~kj|j:48,k:1000|jkk'j'")) >> i("ik*kj~kij|i:6,j:3:16,k:1000|jk1ij'k'i'j''") >> i("+kij~ij|i:6,j:3:16,k:1000|jkij'k'i'j''0")
