@@ -245,3 +245,13 @@ def test_a_few_rows_a_way_apart_stay(rows: int, lost: float) -> None:
     once, moved = 4 * rows * 1024, region.fetched(CACHE)
     anew = (moved.all - once) / (rows * LINE * 1024)
     assert anew == pytest.approx(lost, abs=0.03)
+
+
+@pytest.mark.parametrize("stride", [PAGE, 4 * PAGE, 16 * PAGE])
+def test_lines_drive_each_other_out_of_the_nearest_cache_alone(stride: int) -> None:
+    """Beyond it pages decide about places: rows further apart than a page compete no more than rows a page apart."""
+    near, second, third = MACHINE.levels[:3]
+    rows = Span(64, LINE / 2, stride, False, 64 * LINE, Pace(LINE / 2))
+    assert rows.occupies(second) == rows._replace(stride=PAGE).occupies(second)
+    assert Cache(near, second).fetch(rows).contending == rows.bytes
+    assert Cache(second, third).fetch(rows).contending == 0

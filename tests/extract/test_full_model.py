@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ilang_eq.extract import full_model, overlap
+from ilang_eq.extract import full_model, leaves, overlap
 from ilang_eq.extract.full_model import Cost, Costed, _Part, program_cost
 from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
 from ilang_eq.extract.machine import Machine, load, names
@@ -310,6 +310,27 @@ def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
 def _issue(component: Component, *shapes: tuple[int, ...], machine: Machine = MACHINE) -> float:
     """The instructions of the kernel that takes most of them, in seconds."""
     return max(time for name, time in cost(component, *shapes, machine=machine).terms if name.endswith("issue"))
+
+
+def test_what_comes_from_shared_levels_hides_under_computing_while_it_is_short() -> None:
+    """From half as long on it shows as much as what comes from the core's own."""
+    computing = _Part("issue", 1.0, 1.0)
+
+    def shown(seconds: float, shared: bool) -> float:
+        return _Part("level", seconds, seconds, shared).shown(computing)
+
+    assert shown(0.1, shared=True) < 0.5 * shown(0.1, shared=False)
+    assert shown(0.6, shared=True) == shown(0.6, shared=False)
+
+
+def test_short_sums_overlap_with_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core that looks but one instruction ahead waits for each; long sums of a product take as long either way."""
+    short = i("+ij~i|j:48|ijj'"), (256, 1024)
+    long = matmul("|i:4,j:16|ijki'j'"), (64, 4096), (4096, 64)
+    before = _issue(*short), _issue(*long)
+    monkeypatch.setattr(leaves, "WINDOW", 1)
+    assert _issue(*short) > 1.1 * before[0]
+    assert _issue(*long) == before[1]
 
 
 def test_vectors_of_arguments_lie_in_two_lines() -> None:
