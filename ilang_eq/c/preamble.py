@@ -156,6 +156,23 @@ _HELPERS = {
     "broadcast": """\
 static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
 """,
+    "highest": """\
+// What minima start with. It is read anew each time: in a register through a reduction it could take an accumulator's
+// place, and GCC compares and blends with what it knows to be infinite, where it has an instruction for minima.
+static inline vec{n} highest{n}(void)
+{{
+    static const volatile float infinity = INFINITY;
+    return infinity - (vec{n}){{0}};
+}}
+""",
+    "lowest": """\
+// What maxima start with, read anew each time, as it could take an accumulator's place.
+static inline vec{n} lowest{n}(void)
+{{
+    static const volatile float infinity = -INFINITY;
+    return infinity - (vec{n}){{0}};
+}}
+""",
     "multiply_add": """\
 // x * y + sum. GCC makes one instruction of it late, with copies of registers, which take a slot each; and where these
 // are short it may hold a sum in memory, but not if that has to be in a register after each step.
@@ -203,14 +220,21 @@ static inline vec{n} gather{n}(const float *p, int64_t step)
 }}
 """,
     "gather_left": """\
-// The first ``left`` lanes from places ``step`` floats apart, zero in the others.
+// The first ``left`` lanes from places ``step`` floats apart, zero in the others. The others read the last of these
+// again, without a branch for each.
 static inline vec{n} gather_left{n}(const float *p, int64_t step, int64_t left)
 {{
     const int32_t count = (int32_t)least(left, LANES{n});
-    vec{n} x;
+    vec{n} x = {{0}};
+    if (count <= 0)
+        return x;
+    const int32_t last = count - 1;
 #pragma omp simd
     for (int32_t l = 0; l < LANES{n}; l++)
-        x[l] = l < count ? p[l * step] : 0.0f;
+        x[l] = p[(l < last ? l : last) * step];
+#pragma omp simd
+    for (int32_t l = 0; l < LANES{n}; l++)
+        x[l] = l < count ? x[l] : 0.0f;
     return x;
 }}
 """,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import isinf
 from typing import TypeGuard
 
 from ilang_eq.c.layout import Layout
@@ -90,6 +91,8 @@ class VectorPrinter(Printer):
 
     def vector(self, value: Scalar) -> str:
         """``value`` as a vector, broadcast if it is a number."""
+        if isinstance(value, Constant) and isinf(value.value):
+            return f"{self.helper('highest' if value.value > 0 else 'lowest')}()"
         text = self.text(value)
         return text if self.is_vector(value) else f"{self.helper('broadcast')}({text})"
 

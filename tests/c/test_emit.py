@@ -248,6 +248,17 @@ def test_sums_of_parts_that_are_no_whole_vectors(width: int, columns: int) -> No
     np.testing.assert_allclose(total.compile("c", threads=1)(x), want.sum(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("rows", [1, 5, 6, 8, 13])
+@pytest.mark.parametrize("text", ["+ij~i|i:6,j:4|ijj'i'", "+ij~i|i:12,j:4|ijj'i'", ">ij~i|i:6,j:4|ijj'i'"])
+def test_lanes_gathered_across_rows(text: str, rows: int) -> None:
+    """Six rows are part of a vector: lanes beyond them read rows that exist, and count for nothing."""
+    (x,) = normal((rows, 21))
+    want = x.astype(np.float64).sum(1) if text.startswith("+") else x.max(1)
+    component = i(text)
+    assert "gather_left" in component.compile("c", threads=1).source
+    np.testing.assert_allclose(component.compile("c", threads=1)(x), want, rtol=1e-4, atol=1e-4)
+
+
 def test_narrower_code_for_fewer_lanes() -> None:
     assert [list(narrower(limit)) for limit in (16, 48, 128)] == [[], [32, 16], [96, 64, 32]]
     source = emit(programs.matmul(4, 48))
@@ -292,3 +303,31 @@ def test_rows_of_a_tile_share_what_they_load_on_zen(rows: int, width: int, tmp_p
     sums = re.findall(r"vfmadd\d+ps.*ymm.*", (tmp_path / "kernel.s").read_text())
     assert len(sums) >= rows * width // 8
     assert [line for line in sums if re.match(r"vfmadd231ps\s.*\(", line)] == []
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("gcc") is None, reason="a matter of GCC on x86-64")
+def test_infinities_take_no_accumulators_place_on_zen(tmp_path: Path) -> None:
+    """Twelve accumulators, two vectors, and two for differences are all the registers that there are."""
+    distances = (
+        (I | i("+jk~kj|j:128,k:8|jkk'j'"))
+        >> i("ik-kj~kij|i:16:6,j:8:16|iji'j'ki''j''")
+        >> (I & I)
+        >> i("kij*kij~kij|i:16:6,j:8:16|iji'j'ki''j''01")
+        >> i("+kij~ij|i:16:6,j:8:16|iji'j'ki''j''0")
+        >> i("<ij~i|i:96,j:128|ij0i'j'")
+        >> i("i^0.5~i|i:96|i0i'")
+    )
+    (tmp_path / "kernel.c").write_text(distances.compile("c", threads=1).source)
+    flags = (
+        "-O3",
+        "-march=znver3",
+        "-fno-trapping-math",
+        "-fno-math-errno",
+        "-ffp-contract=fast",
+        "-fopenmp-simd",
+        "-S",
+    )
+    subprocess.run(["gcc", *flags, "kernel.c", "-o", "kernel.s"], cwd=tmp_path, check=True)
+    sums = re.findall(r"vfmadd\d+ps.*ymm.*", (tmp_path / "kernel.s").read_text())
+    assert len(sums) >= 12
+    assert [line for line in sums if "(%rsp)" in line] == []

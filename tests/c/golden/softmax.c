@@ -141,6 +141,13 @@ static inline vec16 load16(const float *p, int64_t left)
 #endif
 }
 
+// What maxima start with, read anew each time, as it could take an accumulator's place.
+static inline vec16 lowest16(void)
+{
+    static const volatile float infinity = -INFINITY;
+    return infinity - (vec16){0};
+}
+
 static inline vec16 larger16(vec16 x, vec16 y)
 {
     vec16 r;
@@ -272,7 +279,7 @@ static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i,
             float max0_chunk1_tile[64] __attribute__((aligned(64)));
             UNROLL
             for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                V16(max0_chunk1_tile[j_lane]) = broadcast16(-INFINITY);
+                V16(max0_chunk1_tile[j_lane]) = lowest16();
             }
             for (int64_t j = 0; j + 64 <= least(32768, in0_1 - j_chunk); j += 64) {
                 UNROLL
@@ -455,7 +462,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             float max0_tile[64] __attribute__((aligned(64)));
             UNROLL
             for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                V16(max0_tile[j_lane]) = broadcast16(-INFINITY);
+                V16(max0_tile[j_lane]) = lowest16();
             }
             for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
                 if (out0_asked) {
