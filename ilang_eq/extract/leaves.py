@@ -32,6 +32,8 @@ JOIN_CYCLES = 1.25
 HALVE_CYCLES = 2.5
 """Folding one half of a vector with the other, which has to be moved first. With 1 and 2, 8 heads of attention have
 keys in vectors on Zen 3, and take 1.10 of the time."""
+HALVE_SLOTS = 3.0
+"""Instructions of that: a copy, the move, and the fold itself, as counted in GCC 12's code."""
 SPILL_SLOTS = 6.0
 """An accumulator that goes to memory and back: stores go one a cycle."""
 ASK_SLOTS = 2.0
@@ -397,12 +399,14 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
 
 
 def _fold(times: float, tally: _Tally) -> None:
-    """Charge folding a strip into one number: rows of a constant length run beside each other, others wait for it."""
+    """Charge folding a strip into one number: rows of a constant length run beside each other, others wait for it.
+
+    Of the former each vector meets what a fold starts with, and the one before it.
+    """
     machine, width = tally.machine, tally.stack.loops[-1].width
     if width is None:
         tally.folds += times * fold_cycles(tally.lanes) / machine.clock_ghz
         return
     joins, halvings = max(1.0, width / tally.lanes) - 1, log2(tally.lanes)
-    # a half has to be moved before it is folded
-    tally.slots += times * (joins + 2 * halvings)
+    tally.slots += times * (2 * joins + 1 + HALVE_SLOTS * halvings)
     tally.adding += times * (joins + halvings) * machine.lanes / machine.vector.add
