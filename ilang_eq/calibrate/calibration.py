@@ -73,7 +73,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         vector_bits=probes.lanes * _FLOAT_BITS,
         vector_registers=probes.vector_registers,
         clock_ghz=_figure(1 / ns["tick"]),
-        issue_width=_figure(ns["tick"] / ns["nop"]),
+        issue_width=_figure(ns["tick"] / ns["issued"]),
         chain_cycles=_figure(ns["chain"] / ns["tick"]),
         kernel_us=_figure(ns["kernel"] * 1e-3),
         fork_join_us=_figure(ns["fork-join"] * 1e-3) if cores > 1 else default.fork_join_us,
@@ -96,7 +96,7 @@ def _core_probes(lanes: int, cores: int) -> Iterator[Probe]:
             yield Probe(f"{kind} {rate}", f"{kind}_{rate}", STRIP if rate in _STRIPS else UNITS * width, small)
     yield Probe("fma with add", "vector_fma_with_add", UNITS * lanes, small)
     yield Probe("tick", "clock_ticks", ADDS, small)
-    yield Probe("nop", "empty_instructions", 8 * ADDS, small)
+    yield Probe("issued", "issued_instructions", 8 * ADDS, small)
     yield Probe("chain", "chain", ADDS, small)
     yield Probe("kernel", "kernel", 1, small)
     if cores > 1:

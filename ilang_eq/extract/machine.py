@@ -220,9 +220,12 @@ def available_cores() -> int:
 def _family(architecture: str, flags: frozenset[str], vendor: str) -> str:
     if architecture in ("aarch64", "arm64"):
         return "generic_arm64"
-    if flags >= {"avx512f", "avx512dq", "avx512vl"}:
+    long_vectors, amd = flags >= {"avx512f", "avx512dq", "avx512vl"}, vendor == "AuthenticAMD"
+    if long_vectors and amd:
+        return "x86_64_zen4"
+    if long_vectors:
         return "x86_64_sapphire_rapids" if "avx512_fp16" in flags else "x86_64_avx512"
-    return "x86_64_zen" if vendor == "AuthenticAMD" and "avx2" in flags else "generic_x86_64"
+    return "x86_64_zen" if amd and "avx2" in flags else "generic_x86_64"
 
 
 def _cpuinfo(key: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from ilang_eq.calibrate.probes import Probe, Probes, cycle, ones
 from ilang_eq.calibrate.source import RATES
 
-CORE = ("vector_fma_with_add", "clock_ticks", "empty_instructions", "chain", "kernel", "fork_join", "read_all")
+CORE = ("vector_fma_with_add", "clock_ticks", "issued_instructions", "chain", "kernel", "fork_join", "read_all")
 
 
 @pytest.fixture(scope="module")
