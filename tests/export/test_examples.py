@@ -19,6 +19,13 @@ from tests.export.test_export import ATTENTION
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "deploy"
 
+
+def rust_compiles() -> bool:
+    """Whether there is a Rust compiler; rustup's `rustc` without a toolchain is none."""
+    found = shutil.which("rustc")
+    return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
+
+
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
@@ -38,7 +45,7 @@ def test_ctypes(library: Path) -> None:
     check(run([sys.executable, "-S", EXAMPLES / "call_from_python.py", "./libattention.so"], library))
 
 
-@pytest.mark.skipif(shutil.which("rustc") is None, reason="needs rustc")
+@pytest.mark.skipif(not rust_compiles(), reason="needs rustc")
 def test_rust(library: Path) -> None:
     source = EXAMPLES / "call_from_rust.rs"
     run(["rustc", "-D", "warnings", source, "-L", ".", "-l", "attention", "-o", "call"], library)

@@ -1,0 +1,1 @@
+i("+il~li|i:48|ili'") >> ~i("kl*li~lki|i:48,k:256:8|i1kk'lk''i'") >> i("+lki~ki|i:48,k:256:8|ikk'lk''i'0") >> (I & i(">ki~i|i:48|i0ki'")) >> i("ki-i~ki|i:48|i01ki'") >> i("^ki~ki|i:48|iki'0") >> ((I | i("+kj~kj|j:64,k:2048|jkk'j'")) >> i("ki*kj~kij|i:8:6,j:64,k:2048|jk1ii'k'i''j'") >> i("+kij~ij|i:8:6,j:64,k:2048|jkii'k'i''j'0") & i("+ki~i|i:48|iki'")) >> i("ij/i~ij|j:64|j0ij'")

@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:2:64|jj'kj''")) >> i("ik*kj~kij|i:8:6,j:2:64|jii'j'ki''j''") >> i("+kij~ij|i:8:6,j:2:64|jii'j'ki''j''0") >> i("ij+j~ij|i:48,j:128|ji0i'j'") >> i("0>ij~ij|i:48,j:128|jii'j'1") | i("+kj~kj|j:4:64,k:256|jkj'k'j''")) >> i("ik*kj~kij|i:6,j:4:64,k:256|jkij'k'i'j''") >> i("+kij~ij|i:6,j:4:64,k:256|jkij'k'i'j''0") >> i("ij+j~ij|i:6,j:256|j0ii'j'")

@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:2:64|jj'kj''")) >> i("ik*kj~kij|i:8:6,j:2:64|jii'j'ki''j''") >> i("+kij~ij|i:8:6,j:2:64|jii'j'ki''j''0") >> i("ij+j~ij|i:48,j:128|ji0i'j'") >> i("0>ij~ij|i:48,j:128|jii'j'1") | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:2:6,j:64|jii'ki''j'") >> i("+kij~ij|i:2:6,j:64|jii'ki''j'0") >> i("ij+j~ij|j:64|j0ij'")
