@@ -11,11 +11,14 @@ from ilang_eq.c.math import FUNCTIONS
 
 _EACH = """\
 #define EACH UNROLL for (int v = 0; v < count; v++)
+#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
 // How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
-#if defined(__AVX512F__) || defined(__aarch64__)
-#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : (n) % 4 == 0 ? 4 : 2)
+#if defined(__AVX512F__)
+#define ABREAST(n) ((n) <= 7 ? (n) : (n) % 6 == 0 ? 6 : (n) % 5 == 0 ? 5 : DIVISOR(n))
+#elif defined(__aarch64__)
+#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : DIVISOR(n))
 #else
-#define ABREAST(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#define ABREAST(n) DIVISOR(n)
 #endif
 """
 
@@ -50,8 +53,33 @@ static inline vec{n} power_of_two{n}(vec{n} shift)
     return (vec{n})((words)shift << 23);
 }}
 """,
+    "part_of_power": """\
+#if LANES{n} == 16 && defined(__AVX512DQ__)
+// 2^(k / 16), where k is in the low four bits of shift.
+static inline vec{n} part_of_power{n}(vec{n} shift)
+{{
+    typedef int32_t words __attribute__((vector_size(64)));
+    const vec{n} powers = {{1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
+                            1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                            1.68179286f, 1.75625217f, 1.8340081f,  1.91520655f}};
+#ifdef __clang__
+    return __builtin_ia32_permvarsf512(powers, (words)shift);
+#else
+    return __builtin_shuffle(powers, (words)shift);
+#endif
+}}
+#endif
+""",
+    "within_half": """#if LANES{n} == 16 && defined(__AVX512DQ__)
+// No less than -0.5 and no more than 0.5; 0.5 for NaN.
+static inline vec{n} within_half{n}(vec{n} x)
+{{
+    return __builtin_ia32_rangeps512_mask(x, 0.5f - (vec{n}){{0}}, 6, x, (uint16_t)-1, 4);
+}}
+#endif
+""",
 }
-"""Steps of ``Function.several`` that C has no operator for."""
+"""Steps of ``Function.several`` and ``Function.avx512`` that C has no operator for."""
 
 _ALIKE = """\
 // To the results of single floats.
@@ -63,7 +91,7 @@ static inline void {name}{n}_alike(vec{n} *x, int count)
 _ANY = """\
 static inline void {name}{n}_each(vec{n} *x, int count)
 {{
-#if LANES{n} == 16
+#if LANES{n} == 16 && defined(__AVX512DQ__)
 {avx512}#else
     {name}{n}_alike(x, count);
 #endif

@@ -158,11 +158,14 @@ static inline vec16 larger16(vec16 x, vec16 y)
 }
 
 #define EACH UNROLL for (int v = 0; v < count; v++)
+#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
 // How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
-#if defined(__AVX512F__) || defined(__aarch64__)
-#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : (n) % 4 == 0 ? 4 : 2)
+#if defined(__AVX512F__)
+#define ABREAST(n) ((n) <= 7 ? (n) : (n) % 6 == 0 ? 6 : (n) % 5 == 0 ? 5 : DIVISOR(n))
+#elif defined(__aarch64__)
+#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : DIVISOR(n))
 #else
-#define ABREAST(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#define ABREAST(n) DIVISOR(n)
 #endif
 
 // No less than low and no more than high; NaN stays. GCC makes two instructions each of comparisons with constants.
@@ -193,6 +196,30 @@ static inline vec16 power_of_two16(vec16 shift)
     return (vec16)((words)shift << 23);
 }
 
+#if LANES16 == 16 && defined(__AVX512DQ__)
+// 2^(k / 16), where k is in the low four bits of shift.
+static inline vec16 part_of_power16(vec16 shift)
+{
+    typedef int32_t words __attribute__((vector_size(64)));
+    const vec16 powers = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
+                            1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                            1.68179286f, 1.75625217f, 1.8340081f,  1.91520655f};
+#ifdef __clang__
+    return __builtin_ia32_permvarsf512(powers, (words)shift);
+#else
+    return __builtin_shuffle(powers, (words)shift);
+#endif
+}
+#endif
+
+#if LANES16 == 16 && defined(__AVX512DQ__)
+// No less than -0.5 and no more than 0.5; 0.5 for NaN.
+static inline vec16 within_half16(vec16 x)
+{
+    return __builtin_ia32_rangeps512_mask(x, 0.5f - (vec16){0}, 6, x, (uint16_t)-1, 4);
+}
+#endif
+
 // To the results of single floats.
 static inline void exp_of16_alike(vec16 *x, int count)
 {
@@ -215,20 +242,18 @@ static inline void exp_of16_alike(vec16 *x, int count)
 
 static inline void exp_of16_each(vec16 *x, int count)
 {
-#if LANES16 == 16
-    // e^x = e^r * 2^n with |r| <= 0.3466, within 0.91 ulp
-    vec16 n[8], p[8];
-    EACH x[v] = bounded16(x[v], -104.0f, 89.0f);
-    EACH n[v] = x[v] * 1.44269504f + 12582912.0f;
-    EACH n[v] = n[v] - 12582912.0f;
+#if LANES16 == 16 && defined(__AVX512DQ__)
+    // e^x = e^r * 2^n with whole 16 n and |r| <= 0.0217, within 0.99 ulp. Where x is infinite or not a number, n is too.
+    vec16 n[8], q[8], p[8];
+    EACH n[v] = x[v] * 1.44269504f + 786432.0f;
+    EACH q[v] = part_of_power16(n[v]);
+    EACH n[v] = n[v] - 786432.0f;
     EACH x[v] = x[v] - n[v] * 0.693359375f;
     EACH x[v] = x[v] - n[v] * -2.12194440e-4f;
-    EACH p[v] = 1.3821466127e-3f * x[v] + 8.3686625585e-3f;
-    EACH p[v] = p[v] * x[v] + 4.1668254882e-2f;
-    EACH p[v] = p[v] * x[v] + 1.6666521132e-1f;
-    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
-    EACH p[v] = p[v] * x[v] + 1.0f;
-    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH x[v] = within_half16(x[v]);
+    EACH p[v] = 1.6666719317e-1f * x[v] + 5.0001615286e-1f;
+    EACH p[v] = p[v] * (x[v] * x[v]) + x[v];
+    EACH p[v] = p[v] * q[v] + q[v];
     EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
 #else
     exp_of16_alike(x, count);
