@@ -114,7 +114,7 @@ static inline float exp_of(float x)
     EACH x[v] = p[v] * n[v] * n[v];
 """,
         """\
-    // e^x = e^r * 2^n with whole 16 n and |r| <= 0.0217, within 0.99 ulp. Where x is infinite or not a number, n is too.
+    // e^x = e^r * 2^n with whole 16 n and |r| <= 0.0217, within 0.99 ulp. Infinities and NaN come from n.
     vec{n} n[8], q[8], p[8];
     EACH n[v] = x[v] * 1.44269504f + 786432.0f;
     EACH q[v] = part_of_power{n}(n[v]);
