@@ -49,7 +49,7 @@ def asked(
     by: str = "fetch_ahead",
 ) -> np.ndarray:
     """How often each of the first 64 K floats of the panels was asked for, by a kernel that counts."""
-    place = {"fetch_ahead": "floats", "fetch_soon": "first", "fetch_row": "first"}[by]
+    place = {"fetch_ahead": "floats", "fetch_soon": "first", "fetch_row": "first", "fetch_streamed": "first"}[by]
 
     def counting(source: str) -> str:
         body = re.compile(rf"(static inline void {by}\(.*?\)\n\{{\n).*?\n\}}", re.DOTALL)
@@ -132,11 +132,11 @@ TALL = i("ik*kj~ikj|j:64,k:8|ikjk'j'") >> i("+ikj~ij|j:64,k:8|ikjk'j'0")
 def test_rows_of_large_arguments_are_asked_for_a_page_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     width, columns = 24, 128
     monkeypatch.setattr(ahead, "FAR", width * columns)
-    count = asked(TALL, 1, width, columns, monkeypatch, "fetch_soon")
+    count = asked(TALL, 1, width, columns, monkeypatch, "fetch_streamed")
     steps = STREAMED // 64
     assert set(np.flatnonzero(count)) == {(k + steps) * columns + j for k in range(width) for j in (0, 64)}
     assert count.max() == 1
-    assert not asked(TALL, 1, width, columns - 1, monkeypatch, "fetch_soon").any(), "near enough without"
+    assert not asked(TALL, 1, width, columns - 1, monkeypatch, "fetch_streamed").any(), "near enough without"
 
 
 @needs_compiler
@@ -145,7 +145,8 @@ def test_rows_are_asked_for_along_which_a_reduction_goes(monkeypatch: pytest.Mon
     monkeypatch.setattr(ahead, "FAR", 1)
     component = i("+ij~i|i:32,j:64|iji'j'")
     source = emit(program(component))
-    assert re.search(rf"fetch_soon\(in0, \(i \+ i1 \+ {STREAMED // 64}\) \* in0_1 \+ j_block \+ j \+ j1, 64\)", source)
+    asked_for = f"fetch_streamed(in0, (i + i1 + {STREAMED // 64}) * in0_1 + j_block + j + j1, 64)"
+    assert asked_for in source
     x = operands(rows, width, 1)[0]
     np.testing.assert_allclose(component.compile(threads=1)(x), x.sum(axis=1), rtol=1e-4, atol=1e-4)
 
@@ -155,13 +156,19 @@ def test_a_row_of_the_next_tile_is_not_asked_for_if_much_comes_before(monkeypatc
     width, columns = 24, 128
     monkeypatch.setattr(ahead, "FAR", 1)
     monkeypatch.setattr(ahead, "ROOM", 8 * columns - 1)
-    assert not asked(TALL, 1, width, columns, monkeypatch, "fetch_soon").any()
+    assert not asked(TALL, 1, width, columns, monkeypatch, "fetch_streamed").any()
 
 
 def test_rows_that_the_next_reduction_reads_again_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "FAR", 1)
     again = i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
-    assert "fetch_soon(" not in emit(program(again))
+    assert "fetch_streamed(" not in emit(program(again))
+
+
+def test_steps_with_slow_functions_ask_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "FAR", 1)
+    asks = {op: emit(program(i(f"{op}ij~ij|i:16,j:64|iji'j'"))).count("fetch_soon(in0, ") for op in "^-"}
+    assert asks["^"] > asks["-"] == 0
 
 
 def test_neighbours_and_columns_are_copied_without_asking() -> None:

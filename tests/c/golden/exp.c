@@ -204,7 +204,7 @@ static inline void exp_of16_alike(vec16 *x, int count)
 static inline void exp_of16_each(vec16 *x, int count)
 {
 #if LANES16 == 16 && defined(__AVX512DQ__)
-    // e^x = e^r * 2^n with whole 16 n and |r| <= 0.0217, within 0.99 ulp. Where x is infinite or not a number, n is too.
+    // e^x = e^r * 2^n with whole 16 n and |r| <= 0.0217, within 0.99 ulp. Infinities and NaN come from n.
     vec16 n[8], q[8], p[8];
     EACH n[v] = x[v] * 1.44269504f + 786432.0f;
     EACH q[v] = part_of_power16(n[v]);
