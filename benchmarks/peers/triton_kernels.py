@@ -6,14 +6,16 @@ Sizes need not be multiples of the tiles. Nothing is tuned on the spot: tiles ar
 from __future__ import annotations
 
 import importlib
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 torch: Any = importlib.import_module("torch")
 triton: Any = importlib.import_module("triton")
 tl: Any = importlib.import_module("triton.language")
 
-constexpr: TypeAlias = Any
-"""What Triton takes for a constant: it goes by the name."""
+if TYPE_CHECKING:
+    constexpr: TypeAlias = Any
+else:
+    constexpr = tl.constexpr  # Triton looks the annotation up
 
 
 @triton.jit

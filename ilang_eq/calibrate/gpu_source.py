@@ -34,6 +34,8 @@ probe_{name}(const float *__restrict__ given, float *__restrict__ out, long long
                 chain[k] = {step};
         }}
     }}
+    // the first warp is not the last to end
+    __syncthreads();
     if (threadIdx.x == 0)
         cycles[blockIdx.x] = clock64() - begun;
     float total = b + c;
@@ -65,6 +67,8 @@ probe_tensor(const float *__restrict__ given, float *__restrict__ out, long long
                              : "r"(b), "r"(c));
         }}
     }}
+    // the first warp is not the last to end
+    __syncthreads();
     if (threadIdx.x == 0)
         cycles[blockIdx.x] = clock64() - begun;
     float total = 0.0f;
@@ -136,6 +140,8 @@ probe_read_shared(
             at = (at + 32) % {words};
         }}
     }}
+    // the first warp is not the last to end
+    __syncthreads();
     if (threadIdx.x == 0)
         cycles[blockIdx.x] = clock64() - begun;
     out[(long long)blockIdx.x * {threads} + threadIdx.x] = x + y + z + w;
@@ -150,6 +156,8 @@ probe_wait(long long *__restrict__ cycles, long long times)
         for (int k = 0; k < {reads}; k++)
             __syncthreads();
     }}
+    // the first warp is not the last to end
+    __syncthreads();
     if (threadIdx.x == 0)
         cycles[blockIdx.x] = clock64() - begun;
 }}

@@ -68,9 +68,9 @@ def bind(region: Region, program: Program, parts: int = 0) -> Launch:
     if shared_out is not None:
         runs |= shared_out.widths
         contracts = shared_out.contracts
-    binder = _Binder(found, block, runs, in_memory, contracts, [*accumulators])
+    binder = _Binder(found, block, runs, in_memory, contracts, [*accumulators], {})
     body = binder.block(region.body, frozenset(), {})
-    return Launch(region.name, region.grid, _in_warp_tiles(block, body), body, tuple(binder.made))
+    return Launch(region.name, region.grid, _in_warp_tiles(block, body), body, tuple(binder.made), binder.shares)
 
 
 def _in_warp_tiles(block: Block, body: Sequence[Node]) -> Block:
@@ -98,7 +98,7 @@ WARP_TILE = 8
 
 @dataclass(slots=True)
 class _Binder:
-    """``made`` collects the buffers that the binding adds."""
+    """``made`` collects the buffers that the binding adds, ``shares`` those that threads have each of their own."""
 
     directions: Directions
     threads: Block
@@ -106,6 +106,7 @@ class _Binder:
     in_memory: frozenset[str]
     contracts: frozenset[Contract]
     made: list[Buffer]
+    shares: dict[str, Dim]
 
     def block(self, body: Sequence[Statement], taken: frozenset[Dim], copies: dict[str, Dim]) -> tuple[Node, ...]:
         """Statements of one block, inside loops along the directions ``taken``."""
@@ -208,7 +209,7 @@ class _Binder:
     def _in_shares(self, loop: For, dim: Dim, reduced: Sequence[Accumulate], taken: frozenset[Dim]) -> tuple[Node, ...]:
         """Each thread along ``dim`` accumulates a share of its own; all of them combine their shares after the loop."""
         inside = {inner.variable: inner for inner in walk(loop.body) if isinstance(inner, For)}
-        shares = {s.target.buffer: self._share(s.target, inside) for s in reduced}
+        shares = {s.target.buffer: self._share(s.target, inside, dim) for s in reduced}
         body = moved(loop.body, lambda place: shares.get(place.buffer, place))
         sweep = Sweep(loop, dim, self.block(body, taken.union([dim]), {}), self._width(loop, {}))
         before: list[Node] = []
@@ -222,11 +223,12 @@ class _Binder:
             after.append(_nested(around, Combine(statement.target, statement.op, share, dim)))
         return (*before, sweep, *after)
 
-    def _share(self, target: Load, inside: dict[str, For]) -> Load:
+    def _share(self, target: Load, inside: dict[str, For], dim: Dim) -> Load:
         variables = [v for index in target.indices for v in index.variables if v in inside]
         number = sum(buffer.name.startswith(f"{target.buffer}_share") for buffer in self.made)
         name = f"{target.buffer}_share{number + 1 if number else ''}"
         self.made.append(Buffer(name, tuple(inside[v].limit or 1 for v in variables), "local"))
+        self.shares[name] = dim
         return Load(name, tuple(Index((v,)) for v in variables))
 
 

@@ -63,6 +63,7 @@ class At:
         tail: whether something around is short, so that whole tiles inside are not worth a version of their own.
         together: whether rows in memory are aligned, so that runs of neighbours may move at once.
         lanes: loops over runs of neighbours that have still to be opened.
+        divides: whether this is what divides where a reciprocal will not do.
         steps: of the variables around, a number that their values are multiples of; one that is missing may be odd.
     """
 
@@ -73,6 +74,7 @@ class At:
     uneven: frozenset[str] = frozenset()
     full: frozenset[Part] = frozenset()
     tail: bool = False
+    divides: bool = False
     together: bool = False
     lanes: tuple[Lane, ...] = ()
     steps: Mapping[str, int] = field(default_factory=dict)

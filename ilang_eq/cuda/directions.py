@@ -136,17 +136,21 @@ def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory
     """How many neighbours of each part one thread takes together: as many as 16 bytes hold, where that comes out even.
 
     Along x only where they are neighbours in memory and in copies of it: in the rows of a tile, threads next to each
-    other would be several rows apart. Parts as long as an extent only where anything in memory is that near.
+    other would be several rows apart. Copies themselves do not count, their threads go by other loops. Parts as long as
+    an extent only where anything in memory is that near.
     """
     apart: set[Part] = set()
     near: set[Part] = set()
     lying = in_memory | copies_in(body, in_memory)
+    for leaf in _leaves(body, in_memory, (), frozenset()):
+        for loop in _along_x(leaf, found):
+            strides = {stride(place, loop.variable) for place in (leaf.update.target, *leaf.read) if place.buffer in lying}
+            apart |= {_part(loop)} if strides - {"unit", "none"} else set()
     for loop in walk(body):
         part = part_of(loop) if isinstance(loop, For) else None
         if isinstance(loop, For) and part is not None:
             strides = {stride(place, loop.variable) for place in places(loop.body) if place.buffer in lying}
             near |= {part} if "unit" in strides else set()
-            apart |= {part} if strides - {"unit", "none"} else set()
     result: dict[Part, int] = {}
     for part, dim in found.items():
         if dim == "x" and part in apart:
@@ -156,6 +160,12 @@ def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory
         else:
             result[part] = widest(part.limit, block.along(dim))
     return result
+
+
+def _along_x(leaf: _Leaf, found: Directions) -> list[For]:
+    """The loops of a leaf that go along x: of those that index its target, else of those that reduce into it."""
+    own, reduced = ([loop for loop in loops if found.get(_part(loop)) == "x"] for loops in (leaf.own, leaf.reduced))
+    return own or reduced
 
 
 def copies_in(body: Sequence[Statement], in_memory: frozenset[str]) -> frozenset[str]:

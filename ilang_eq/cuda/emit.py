@@ -14,13 +14,23 @@ from ilang_eq.cuda.ahead import with_copies_ahead
 from ilang_eq.cuda.barriers import with_barriers
 from ilang_eq.cuda.binding import bind
 from ilang_eq.cuda.context import At, indented
+from ilang_eq.cuda.deferring import with_deferred_combines
 from ilang_eq.cuda.math import functions
 from ilang_eq.cuda.nodes import Block, Launch, Node, Part, part_of
 from ilang_eq.cuda.phases import in_phases
+from ilang_eq.cuda.quotients import INVERSE_HOME
 from ilang_eq.cuda.regions import Region, outliving, regions
 from ilang_eq.cuda.runs import FUNCTIONS
 from ilang_eq.cuda.statements import Statements
-from ilang_eq.cuda.storage import Home, asked_bytes, blocks_of, exchange_bytes, homes, taken_by_cores
+from ilang_eq.cuda.storage import (
+    Home,
+    asked_bytes,
+    blocks_of,
+    exchange_bytes,
+    homes,
+    shares_are_own,
+    taken_by_cores,
+)
 from ilang_eq.cuda.tensor_cores import CORE_FUNCTIONS, LANE, PARTS
 from ilang_eq.cuda.text import Places, text_of
 from ilang_eq.cuda.used import Used
@@ -28,6 +38,7 @@ from ilang_eq.cuda.walks import loops_of
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
 from ilang_eq.lower.ir import Buffer, Extent, For, Program, Size
+from ilang_eq.lower.quotients import INVERSE
 
 PREAMBLE = """\
 #define INFINITY __int_as_float(0x7f800000)
@@ -96,12 +107,21 @@ def _bound(program: Program) -> tuple[tuple[Launch, dict[str, Home]], ...]:
 def _with_homes(region: Region, program: Program, kept: frozenset[str]) -> tuple[Launch, dict[str, Home]]:
     """The region bound, with tensor cores if that is granted and all they touch lies where they reach it."""
     if PARTS[program.precision]:
-        launch = bind(region, program, PARTS[program.precision])
-        where = homes(launch, program, kept)
+        launch, where = _deferred(bind(region, program, PARTS[program.precision]), program, kept)
         if taken_by_cores(launch, where):
             return launch, where
-    launch = bind(region, program)
-    return launch, homes(launch, program, kept)
+    return _deferred(bind(region, program), program, kept)
+
+
+def _deferred(launch: Launch, program: Program, kept: frozenset[str]) -> tuple[Launch, dict[str, Home]]:
+    """``launch`` with what threads combine deferred, if what each has of its own then lies in its registers."""
+    later = with_deferred_combines(launch, program)
+    where = homes(later, program, kept)
+    if shares_are_own(later, where):
+        return later, where
+    where = homes(launch, program, kept)
+    assert shares_are_own(launch, where), "the shares of a reduction are each thread's own"
+    return launch, where
 
 
 def emit(program: Program) -> Module:
@@ -143,7 +163,7 @@ def _title(program: Program) -> str:
 
 
 def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used) -> tuple[str, Entry]:
-    places = Places(where, launch.block)
+    places = Places({**where, INVERSE.buffer: INVERSE_HOME}, launch.block)
     body = _body(launch, places, used)
     memory = [home for home in where.values() if home.where == "memory"]
     scratch = [home for home in where.values() if home.where == "scratch"]

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Literal as Choice
@@ -204,10 +205,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One CUDA kernel: ``grid`` loops make up the tasks of its blocks, outermost first; none is one task."""
+    """One CUDA kernel: ``grid`` loops make up the tasks of its blocks, outermost first; none is one task.
+
+    ``buffers`` are those that the binding adds; of ``shares``, each thread along the direction has its own.
+    """
 
     name: str
     grid: tuple[For, ...]
     block: Block
     body: tuple[Node, ...]
     buffers: tuple[Buffer, ...]
+    shares: Mapping[str, Dim]

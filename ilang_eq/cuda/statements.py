@@ -12,6 +12,7 @@ from ilang_eq.cuda.ahead import FEWEST_STAGES
 from ilang_eq.cuda.barriers import guarded
 from ilang_eq.cuda.context import At, Lane, Test, end_of, indented, under
 from ilang_eq.cuda.nodes import DIMS, Barrier, Combine, Contract, Copy, Dim, Leaf, Node, Part, Sweep, part_of
+from ilang_eq.cuda.quotients import inverted
 from ilang_eq.cuda.runs import Runs, conditions, first_of, runs
 from ilang_eq.cuda.storage import within_warp
 from ilang_eq.cuda.tensor_cores import Tile
@@ -22,6 +23,7 @@ from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import leaves_of, meets, only_sweep, parts_of_tiles
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare
+from ilang_eq.lower.quotients import INVERSE, LEAST_NORMAL
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.walk import loads, mentions
 
@@ -126,6 +128,22 @@ class Statements:
         return [f"{share} = {name}({share}{exchange});", *update]
 
     def _sweep(self, node: Sweep, at: At) -> list[str]:
+        without = None if at.divides or at.lanes else inverted(node, self.places.homes, self.places.block)
+        if without is None:
+            return self._looped(node, at)
+        inverse = INVERSE.buffer
+        return [
+            "{",
+            f"    const float {inverse} = 1.0f / {self.places.element(without.divisor)};",
+            f"    if (fabsf({inverse}) >= {LEAST_NORMAL} && fabsf({inverse}) < INFINITY) {{",
+            *indented(indented(self._looped(without.sweep, at))),
+            "    } else {",
+            *indented(indented(self._looped(node, replace(at, divides=True)))),
+            "    }",
+            "}",
+        ]
+
+    def _looped(self, node: Sweep, at: At) -> list[str]:
         if node.dim is None:
             return self._serial(node, at)
         return self._dealt(node, node.dim, at)

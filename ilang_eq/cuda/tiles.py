@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.ahead import next_tile
 from ilang_eq.cuda.context import At, Lane, end_of, indented, under
@@ -12,40 +12,95 @@ from ilang_eq.cuda.runs import conditions, first_of, may_move
 from ilang_eq.cuda.text import Places
 from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import parts_of_tiles
+from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.ir import Comment, Declare, For, Load
+from ilang_eq.lower.walk import replace_variable
 
 IN_FLIGHT = 8
 """Trips of a shared-out loop that are unrolled, so that their loads are under way together."""
 
 
+@dataclass(frozen=True, slots=True)
+class Strides:
+    """A copy in whose trips a thread stays in its column, ``rows`` rows further on each time.
+
+    The positions of the first trip are then all that a thread has to divide for, and addresses are so many rows apart.
+    """
+
+    row: For
+    rows: int
+
+    @property
+    def first(self) -> str:
+        """The row of the first trip."""
+        return f"{self.row.variable}_first"
+
+
+def strides_of(copy: Copy, width: int, threads: int) -> Strides | None:
+    """How a thread moves through a tile of two loops, by runs of ``width``; None unless whole rows go to the threads."""
+    if len(copy.loops) != 2:
+        return None
+    row, near = copy.loops
+    columns = (near.limit or 1) // width
+    rows = threads // columns
+    even = threads % columns == 0 and (row.limit or 1) % rows == 0 and row.limit != rows
+    return Strides(row, rows) if even and rows % copy.rows_together(width) == 0 and rows >= TOGETHER else None
+
+
 def in_line(copy: Copy, width: int, threads: int, body: Sequence[str], most: int = IN_FLIGHT) -> list[str]:
     """``body`` for every run of ``width`` elements, which go to the threads in turn, unrolled ``most`` times."""
-    name, near = copy.target.buffer, copy.loops[-1]
+    name, strides = copy.target.buffer, strides_of(copy, width, threads)
     count = copy.runs * copy.width // width
-    rows = copy.rows_together(width)
-    positions: list[str] = []
-    left = f"{name}_at"
-    for n, loop in enumerate(reversed(copy.loops)):
-        size = (loop.limit or 1) // (1 if n else width)
-        position = left if n == len(copy.loops) - 1 else f"{left} % {size}"
-        if loop is near and width > 1:
-            positions.append(f"const int {Lane(near.variable, width, 'int').run_name} = {position} * {width};")
-        elif n == 1 and rows > 1:
-            row = f"{name}_row"
-            among = f"{row} % {rows} * {TOGETHER // rows} + {row} % {TOGETHER} / {rows}"
-            positions.append(f"const int {loop.variable} = {row} / {TOGETHER} * {TOGETHER} + {among};")
-            positions.append(f"const int {row} = {position};")
-        else:
-            positions.append(f"const int {loop.variable} = {position};")
-        left = f"{left} / {size}"
-    lines = [*reversed(positions), *body]
+    at = "threadIdx.x" if strides else f"{name}_at"
+    positions = _positions(copy, width, at, strides)
+    if strides:
+        positions.append(f"const int {strides.row.variable} = {name}_trip * {strides.rows} + {strides.first};")
+    lines = [*positions, *body]
     lines = lines if count % threads == 0 else under([f"{name}_at < {count}"], lines)
     trips = -(-count // threads)
     if trips == 1:
         return ["{", *indented([f"const int {name}_at = threadIdx.x;", *lines]), "}"]
     head = f"for (int {name}_trip = 0; {name}_trip < {trips}; {name}_trip++) {{"
     unroll = "#pragma unroll" if trips <= most else f"#pragma unroll {most}"
-    return [unroll, head, *indented([f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *lines]), "}"]
+    lines = lines if strides else [f"const int {name}_at = {name}_trip * {threads} + threadIdx.x;", *lines]
+    return [unroll, head, *indented(lines), "}"]
+
+
+def _positions(copy: Copy, width: int, at: str, strides: Strides | None) -> list[str]:
+    """The positions of run number ``at``; with ``strides``, of a thread's first, where the row is called that."""
+    near = copy.loops[-1]
+    rows = copy.rows_together(width)
+    positions: list[str] = []
+    left = at
+    for n, loop in enumerate(reversed(copy.loops)):
+        size = (loop.limit or 1) // (1 if n else width)
+        position = left if n == len(copy.loops) - 1 else f"{left} % {size}"
+        called = strides.first if strides and loop is strides.row else loop.variable
+        if loop is near and width > 1:
+            positions.append(f"const int {Lane(near.variable, width, 'int').run_name} = {position} * {width};")
+        elif n == 1 and rows > 1:
+            row = f"{copy.target.buffer}_row"
+            among = f"{row} % {rows} * {TOGETHER // rows} + {row} % {TOGETHER} / {rows}"
+            positions.append(f"const int {called} = {row} / {TOGETHER} * {TOGETHER} + {among};")
+            positions.append(f"const int {row} = {position};")
+        else:
+            positions.append(f"const int {called} = {position};")
+        left = f"{left} / {size}"
+    return positions[::-1]
+
+
+def _start(copy: Copy, place: Load, width: int, places: Places) -> str:
+    """Where ``place`` lies in memory: where the thread's first run does, and so many rows further on."""
+    strides = strides_of(copy, width, places.block.threads)
+    if strides is None:
+        return places.address(place)
+    moving = [n for n, index in enumerate(place.indices) if strides.row.variable in index.variables]
+    if len(moving) != 1 or place.indices[moving[0]].divisor != 1:
+        return places.address(place)
+    first = replace_variable(place, strides.row.variable, (strides.first,))
+    assert isinstance(first, Load), "a place stays one"
+    length = [size_text(size) for size in places.homes[place.buffer].buffer.dims[moving[0] + 1 :]]
+    return f"{places.address(first)} + {copy.target.buffer}_trip * ({' * '.join([str(strides.rows), *length])})"
 
 
 def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, None]) -> list[str]:
@@ -60,11 +115,11 @@ def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, Non
     if together and all(may_move(place, lane, at.steps, places.homes) for place in (source, copy.target)):
         aligned |= dict.fromkeys(conditions(places.homes[source.buffer], copy.width))
         used.moves.add(f"begin_{copy.width}")
-        to, start = places.element(first_of(copy.target, lane)), places.address(first_of(source, lane))
+        to, start = places.element(first_of(copy.target, lane)), _start(copy, first_of(source, lane), copy.width, places)
         return in_line(copy, copy.width, places.block.threads, [f"begin_{copy.width}(&{to}, {start});"])
     used.moves.add("begin_1")
     exists = " && ".join(tests) or "true"
-    text = f"begin_1(&{places.element(copy.target)}, {places.address(source)}, {exists});"
+    text = f"begin_1(&{places.element(copy.target)}, {_start(copy, source, 1, places)}, {exists});"
     # a tail is seldom, and nothing waits for it here: no registers for the addresses of several
     return in_line(copy, 1, places.block.threads, [text], 1 if tests else IN_FLIGHT)
 

@@ -9,7 +9,7 @@ from ilang_eq.cuda.storage import Home
 from ilang_eq.cuda.tiles import IN_FLIGHT
 from ilang_eq.cuda.walks import leaves_of, loops_of, places_of, statements
 
-UNROLLED, UNROLLED_READING = 512, 128
+UNROLLED, UNROLLED_READING = 1024, 128
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer
 where device memory is read, since what is under way takes registers."""
 

@@ -19,6 +19,7 @@ from ilang_eq.cuda.contractions import COLUMNS, DEPTH, ROWS
 from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.nodes import WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.quotients import INVERSE_HOME, inverted
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
 from ilang_eq.cuda.storage import Home, most_registers, needed_registers, shared_bytes, usual_registers
 from ilang_eq.cuda.unrolling import trips_of, unrolled
@@ -28,6 +29,7 @@ from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.gpu_machine import Gpu
 from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
+from ilang_eq.lower.quotients import INVERSE
 from ilang_eq.lower.walk import loads, mentions, stride
 
 SLOTS: dict[str, tuple[float, float]] = {
@@ -96,6 +98,10 @@ class _Counter:
         for node, following in pairwise((*nodes, None)):
             match node:
                 case Sweep():
+                    without = inverted(node, self.homes, self.launch.block)
+                    if without is not None:
+                        self.work.slots += times * SLOTS["div"][0]
+                        node = without.sweep
                     if not self.unrolled(node):
                         self.work.slots += times * self.trips(node) * LOOP_SLOTS
                     self.block(node.body, (*path, node))
@@ -263,7 +269,7 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     together = resident(launch, homes, gpu)
     if tasks == 0 or together == 0:
         return [("issue", 0.0 if tasks == 0 else inf)]
-    counter = _Counter(launch, homes, gpu, extents)
+    counter = _Counter(launch, {**homes, INVERSE.buffer: INVERSE_HOME}, gpu, extents)
     counter.block(launch.body, ())
     cycle = 1e-9 / gpu.clock_ghz
     scratch = any(home.where == "scratch" for home in homes.values())

@@ -25,7 +25,7 @@ DEPTHS = (16, 32)
 TILES = ((64, 64), (128, 128), (128, 64), (32, 32))
 """Tiles of the last two axes of a result."""
 
-SIZES = ((64, 64), (64, 256), (16, 256), (1, 2048), (1, 4096))
+SIZES = ((64, 64), (64, 256), (16, 256), (1, 2048), (1, 4096), (1, 16384))
 """Tiles of schedules as they are: of axes that nothing reduces, and of those that something does."""
 
 

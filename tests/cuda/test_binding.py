@@ -67,12 +67,14 @@ def test_rows_that_are_written_together_have_banks_of_their_own(depth: int, leng
     copy = next(node for node in walk(launch.body) if isinstance(node, Copy))
     rows, near = (replace(loop, limit=n) for loop, n in zip(copy.loops, (length, depth), strict=True))
     copy = replace(copy, loops=(rows, near), width=width)
-    text = re.findall(r"const int (\w+) = (.*);", "\n".join(in_line(copy, width, 32, [])))
+    threads = 64
+    text = re.findall(r"const int (\w+) = (.*);", "\n".join(in_line(copy, width, threads, [])))
     taken: list[tuple[int, int]] = []
     for run in range(copy.runs):
-        known = {"add0_at": run}
-        for name, value in text[1:]:
-            known[name.removesuffix("_run")] = eval(value.replace("/", "//"), {}, dict(known))
+        known = {"add0_trip": run // threads, "thread": run % threads}
+        for name, value in text:
+            value = value.replace("threadIdx.x", "thread").replace("/", "//")
+            known[name.removesuffix("_run")] = eval(value, {}, dict(known))
         assert {name: known[name] for name in ("i1", "k1")} == copy.position(run)
         taken.append((known["i1"], known["k1"]))
     assert sorted(taken) == [(i, k) for i in range(length) for k in range(0, depth, width)]

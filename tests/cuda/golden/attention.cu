@@ -90,6 +90,15 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                     add7[i_2_lane] = 0.0f;
                 }
             }
+            float add7_own[2];
+            {
+                const int i1_run = ty * 2;
+                #pragma unroll
+                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                    const int i1 = i1_run + i1_lane;
+                    add7_own[i1_lane] = 0.0f;
+                }
+            }
             __syncthreads();
             for (long long j = 0; j < in1_0; j += 8) {
                 if (j + 8 <= in1_0) {
@@ -176,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                         #pragma unroll
                         for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
                             const int i_2 = i_2_run + i_2_lane;
-                            add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                            add7_own[i_2_lane] = add7_own[i_2_lane] * max2_factor[i_2_lane];
                         }
                     }
                     // ij-i~ij|i:16,j:8|ij01i'j'
@@ -258,8 +267,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                                 if (j1 < 8)
                                     add7_share += pow4[i1][j1];
                             }
-                            add7_share = add_across_32(add7_share);
-                            add7[i1_lane] += add7_share;
+                            add7_own[i1_lane] += add7_share;
                         }
                     }
                 } else {
@@ -346,7 +354,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                         #pragma unroll
                         for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
                             const int i_2 = i_2_run + i_2_lane;
-                            add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                            add7_own[i_2_lane] = add7_own[i_2_lane] * max2_factor[i_2_lane];
                         }
                     }
                     // ij-i~ij|i:16,j:8|ij01i'j'
@@ -407,10 +415,18 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                                 if (j1 < least(8, in1_0 - j))
                                     add7_share += pow4[i1][j1];
                             }
-                            add7_share = add_across_32(add7_share);
-                            add7[i1_lane] += add7_share;
+                            add7_own[i1_lane] += add7_share;
                         }
                     }
+                }
+            }
+            {
+                const int i1_run = ty * 2;
+                #pragma unroll
+                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                    const int i1 = i1_run + i1_lane;
+                    add7_own[i1_lane] = add_across_32(add7_own[i1_lane]);
+                    add7[i1_lane] += add7_own[i1_lane];
                 }
             }
             // complete +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0
@@ -507,6 +523,15 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                     add7[i_2_lane] = 0.0f;
                 }
             }
+            float add7_own[2];
+            {
+                const int i1_run = ty * 2;
+                #pragma unroll
+                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                    const int i1 = i1_run + i1_lane;
+                    add7_own[i1_lane] = 0.0f;
+                }
+            }
             __syncthreads();
             for (long long j = 0; j < in1_0; j += 8) {
                 // +ijk~ij|i:16,j:8|ijki'j'0
@@ -594,7 +619,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                     #pragma unroll
                     for (int i_2_lane = 0; i_2_lane < 2; i_2_lane++) {
                         const int i_2 = i_2_run + i_2_lane;
-                        add7[i_2_lane] = add7[i_2_lane] * max2_factor[i_2_lane];
+                        add7_own[i_2_lane] = add7_own[i_2_lane] * max2_factor[i_2_lane];
                     }
                 }
                 // ij-i~ij|i:16,j:8|ij01i'j'
@@ -656,10 +681,18 @@ extern "C" __global__ void __launch_bounds__(256, 2) ilang_div8(
                             if (j1 < least(8, in1_0 - j))
                                 add7_share += pow4[i1][j1];
                         }
-                        add7_share = add_across_32(add7_share);
-                        if (i1 < least(16, in0_0 - i))
-                            add7[i1_lane] += add7_share;
+                        add7_own[i1_lane] += add7_share;
                     }
+                }
+            }
+            {
+                const int i1_run = ty * 2;
+                #pragma unroll
+                for (int i1_lane = 0; i1_lane < 2; i1_lane++) {
+                    const int i1 = i1_run + i1_lane;
+                    add7_own[i1_lane] = add_across_32(add7_own[i1_lane]);
+                    if (i1 < least(16, in0_0 - i))
+                        add7[i1_lane] += add7_own[i1_lane];
                 }
             }
             // complete +ikj~ik|i:16,j:8,k:16|ijkj'i'k'0

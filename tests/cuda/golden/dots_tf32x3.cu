@@ -155,10 +155,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 } else if (k_next < in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), k1 < least(8, in0_1 - k_next));
                     }
                     {
                         const int add1_at = threadIdx.x;
@@ -196,10 +196,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 } else if (k_next < in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, k1 < least(8, in0_1 - k_next));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), k1 < least(8, in0_1 - k_next));
                     }
                     {
                         const int add1_at = threadIdx.x;
@@ -278,10 +278,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 if (k_next + 8 <= in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(32, in0_0 - i));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), i1 < least(32, in0_0 - i));
                     }
                     {
                         const int add1_at = threadIdx.x;
@@ -292,10 +292,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 } else if (k_next < in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(32, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[k_begun][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), i1 < least(32, in0_0 - i) && k1 < least(8, in0_1 - k_next));
                     }
                     {
                         const int add1_at = threadIdx.x;
@@ -314,10 +314,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 if (k_next + 8 <= in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(32, in0_0 - i));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), i1 < least(32, in0_0 - i));
                     }
                     {
                         const int add1_at = threadIdx.x;
@@ -328,10 +328,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(
                 } else if (k_next < in0_1) {
                     #pragma unroll 1
                     for (int add0_trip = 0; add0_trip < 2; add0_trip++) {
-                        const int add0_at = add0_trip * 128 + threadIdx.x;
-                        const int i1 = add0_at / 8;
-                        const int k1 = add0_at % 8;
-                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1) * in0_1 + k_next + k1, i1 < least(32, in0_0 - i) && k1 < least(8, in0_1 - k_next));
+                        const int i1_first = threadIdx.x / 8;
+                        const int k1 = threadIdx.x % 8;
+                        const int i1 = add0_trip * 16 + i1_first;
+                        begin_1(&add0[(k_stage + 3) % 4][i1][k1], in0 + (i + i1_first) * in0_1 + k_next + k1 + add0_trip * (16 * in0_1), i1 < least(32, in0_0 - i) && k1 < least(8, in0_1 - k_next));
                     }
                     {
                         const int add1_at = threadIdx.x;

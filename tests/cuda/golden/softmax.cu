@@ -155,18 +155,38 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_div4(
             }
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
-                for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
-                    const long long j_run = j_first + tx * 4;
-                    if (j_run < in0_1) {
-                        float pow2_run[4];
-                        float out0_run[4];
-                        read_4(pow2_run, pow2 + i1 * in0_1 + j_run);
-                        #pragma unroll
-                        for (int j_lane = 0; j_lane < 4; j_lane++) {
-                            const long long j = j_run + j_lane;
-                            out0_run[j_lane] = pow2_run[j_lane] / add3[i1];
+                {
+                    const float inverse = 1.0f / add3[i1];
+                    if (fabsf(inverse) >= 1.17549435e-38f && fabsf(inverse) < INFINITY) {
+                        for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                            const long long j_run = j_first + tx * 4;
+                            if (j_run < in0_1) {
+                                float pow2_run[4];
+                                float out0_run[4];
+                                read_4(pow2_run, pow2 + i1 * in0_1 + j_run);
+                                #pragma unroll
+                                for (int j_lane = 0; j_lane < 4; j_lane++) {
+                                    const long long j = j_run + j_lane;
+                                    out0_run[j_lane] = pow2_run[j_lane] * inverse;
+                                }
+                                write_4(out0 + (i + i1) * in0_1 + j_run, out0_run);
+                            }
                         }
-                        write_4(out0 + (i + i1) * in0_1 + j_run, out0_run);
+                    } else {
+                        for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                            const long long j_run = j_first + tx * 4;
+                            if (j_run < in0_1) {
+                                float pow2_run[4];
+                                float out0_run[4];
+                                read_4(pow2_run, pow2 + i1 * in0_1 + j_run);
+                                #pragma unroll
+                                for (int j_lane = 0; j_lane < 4; j_lane++) {
+                                    const long long j = j_run + j_lane;
+                                    out0_run[j_lane] = pow2_run[j_lane] / add3[i1];
+                                }
+                                write_4(out0 + (i + i1) * in0_1 + j_run, out0_run);
+                            }
+                        }
                     }
                 }
             }
@@ -245,13 +265,28 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_div4(
             #pragma unroll
             for (int i1 = 0; i1 < 1; i1++) {
                 if (i1 < least(1, in0_0 - i)) {
-                    for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
-                        const long long j_run = j_first + tx * 4;
-                        #pragma unroll
-                        for (int j_lane = 0; j_lane < 4; j_lane++) {
-                            const long long j = j_run + j_lane;
-                            if (j < in0_1)
-                                out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] / add3[i1];
+                    {
+                        const float inverse = 1.0f / add3[i1];
+                        if (fabsf(inverse) >= 1.17549435e-38f && fabsf(inverse) < INFINITY) {
+                            for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                                const long long j_run = j_first + tx * 4;
+                                #pragma unroll
+                                for (int j_lane = 0; j_lane < 4; j_lane++) {
+                                    const long long j = j_run + j_lane;
+                                    if (j < in0_1)
+                                        out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] * inverse;
+                                }
+                            }
+                        } else {
+                            for (long long j_first = 0; j_first < in0_1; j_first += 1024) {
+                                const long long j_run = j_first + tx * 4;
+                                #pragma unroll
+                                for (int j_lane = 0; j_lane < 4; j_lane++) {
+                                    const long long j = j_run + j_lane;
+                                    if (j < in0_1)
+                                        out0[(i + i1) * in0_1 + j] = pow2[i1 * in0_1 + j] / add3[i1];
+                                }
+                            }
                         }
                     }
                 }

@@ -30,7 +30,7 @@ __device__ __forceinline__ float add_across_x_of_256x1(float share, float *excha
     return share;
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) ilang_add0_parts(
+extern "C" __global__ void __launch_bounds__(256, 4) ilang_add0_parts(
     const float *__restrict__ in0,
     float *__restrict__ out0_parts1,
     long long in0_0)
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) ilang_add0_parts(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) ilang_add0(
+extern "C" __global__ void __launch_bounds__(256, 4) ilang_add0(
     float *__restrict__ out0_parts1,
     float *__restrict__ out0,
     long long in0_0)

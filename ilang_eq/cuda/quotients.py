@@ -1,0 +1,81 @@
+"""Division in a loop by what it does not move: a division takes about eight instructions, a product one.
+
+    before   for j: out[j] = x[j] / sum
+    after    inverse = 1 / sum;  if it is a normal number: for j: out[j] = x[j] * inverse;  else as before
+
+See ``lower/quotients.py`` for what that does to results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from ilang_eq.cuda.nodes import Block, Node, Sweep
+from ilang_eq.cuda.storage import Home
+from ilang_eq.cuda.walks import leaves_of, loops_of, meets
+from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Load
+from ilang_eq.lower.quotients import INVERSE, divisors, multiplied
+from ilang_eq.lower.walk import mentions
+
+INVERSE_HOME = Home(Buffer(INVERSE.buffer, (), "local"), "registers")
+"""Where the reciprocal is."""
+
+
+FEWEST = 4
+"""Divisions of a thread that are worth a reciprocal, and a second version of the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inverted:
+    """A ``sweep`` with products with ``INVERSE`` for its quotients by ``divisor``."""
+
+    divisor: Load
+    sweep: Sweep
+
+
+def inverted(node: Sweep, homes: Mapping[str, Home], block: Block) -> Inverted | None:
+    """``node`` without division; None unless all that it divides by is one register that it leaves alone.
+
+    Nor where a thread divides less often than ``FEWEST`` times.
+    """
+    updates = [leaf for leaf in leaves_of([node]) if isinstance(leaf, Assign | Accumulate)]
+    found = {d for update in updates for d in divisors(update.value)}
+    if len(found) != 1 or meets([node]) or len(updates) < len(leaves_of([node])):
+        return None
+    (divisor,) = found
+    if not isinstance(divisor, Load) or homes[divisor.buffer].where != "registers":
+        return None
+    changed = {update.target.buffer for update in updates} | _declared([node])
+    moves = any(mentions(divisor, loop.variable) for loop in loops_of([node]))
+    if moves or divisor.buffer in changed or _times(node, block) < FEWEST:
+        return None
+    (made,) = _without_division([node], divisor)
+    assert isinstance(made, Sweep), "a loop stays one"
+    return Inverted(divisor, made)
+
+
+def _times(node: Sweep, block: Block) -> float:
+    """How often a thread runs what is inside."""
+    loop, threads = node.source, 1 if node.dim is None else block.along(node.dim)
+    mine = inf if loop.limit is None else -(-loop.limit // (loop.step * threads))
+    return mine * max((_times(inner, block) for inner in node.body if isinstance(inner, Sweep)), default=1)
+
+
+def _declared(nodes: Sequence[Node]) -> set[str]:
+    found = {node.buffer for node in nodes if isinstance(node, Declare)}
+    return found.union(*(_declared(node.body) for node in nodes if isinstance(node, Sweep)))
+
+
+def _without_division(nodes: Sequence[Node], divisor: Load) -> tuple[Node, ...]:
+    made: list[Node] = []
+    for node in nodes:
+        match node:
+            case Sweep():
+                made.append(replace(node, body=_without_division(node.body, divisor)))
+            case Assign() | Accumulate():
+                made.append(multiplied(node, divisor))
+            case _:
+                made.append(node)
+    return tuple(made)
