@@ -17,7 +17,7 @@ from ilang_eq.lower.walk import declared_in, mentions, updates
 
 @dataclass(frozen=True, slots=True)
 class Inverted:
-    """A loop's ``body`` with the division by ``divisor`` replaced by a multiplication by ``lower.quotients.INVERSE``."""
+    """A loop's ``body`` with products with ``lower.quotients.INVERSE`` for its quotients by ``divisor``."""
 
     divisor: Load
     body: tuple[Statement, ...]

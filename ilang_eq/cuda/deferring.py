@@ -22,7 +22,6 @@ from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, Constant, Declare, Load, Program, Scalar
 from ilang_eq.lower.walk import mentions, reads
 
-
 _Change = Callable[[Leaf], tuple[Leaf, ...]]
 
 
@@ -80,9 +79,7 @@ class _Deferring:
             if local and fixed and all(mentions(combine.target, v) for v in inner) and _alone(loop, found):
                 yield found
 
-    def _deferred(
-        self, loop: Sweep, found: _Found, anew: bool
-    ) -> tuple[tuple[Node, ...], Sweep, tuple[Node, ...]]:
+    def _deferred(self, loop: Sweep, found: _Found, anew: bool) -> tuple[tuple[Node, ...], Sweep, tuple[Node, ...]]:
         """What comes before ``loop``, the loop, and what comes behind it."""
         combine = found.combine
         identity = OPS[combine.op].identity

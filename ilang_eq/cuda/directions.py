@@ -144,7 +144,9 @@ def widths(body: Sequence[Statement], found: Directions, block: Block, in_memory
     lying = in_memory | copies_in(body, in_memory)
     for leaf in _leaves(body, in_memory, (), frozenset()):
         for loop in _along_x(leaf, found):
-            strides = {stride(place, loop.variable) for place in (leaf.update.target, *leaf.read) if place.buffer in lying}
+            strides = {
+                stride(place, loop.variable) for place in (leaf.update.target, *leaf.read) if place.buffer in lying
+            }
             apart |= {_part(loop)} if strides - {"unit", "none"} else set()
     for loop in walk(body):
         part = part_of(loop) if isinstance(loop, For) else None

@@ -37,7 +37,7 @@ class Strides:
 
 
 def strides_of(copy: Copy, width: int, threads: int) -> Strides | None:
-    """How a thread moves through a tile of two loops, by runs of ``width``; None unless whole rows go to the threads."""
+    """How a thread moves through a tile of two loops, by runs of ``width``; None unless threads take whole rows."""
     if len(copy.loops) != 2:
         return None
     row, near = copy.loops
@@ -115,7 +115,10 @@ def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, Non
     if together and all(may_move(place, lane, at.steps, places.homes) for place in (source, copy.target)):
         aligned |= dict.fromkeys(conditions(places.homes[source.buffer], copy.width))
         used.moves.add(f"begin_{copy.width}")
-        to, start = places.element(first_of(copy.target, lane)), _start(copy, first_of(source, lane), copy.width, places)
+        to, start = (
+            places.element(first_of(copy.target, lane)),
+            _start(copy, first_of(source, lane), copy.width, places),
+        )
         return in_line(copy, copy.width, places.block.threads, [f"begin_{copy.width}(&{to}, {start});"])
     used.moves.add("begin_1")
     exists = " && ".join(tests) or "true"

@@ -1,10 +1,12 @@
 """The cost model of the CUDA binding: what the launches of a program take on a GPU, in closed form.
 
 It reads the very launches that ``cuda/emit.py`` prints. Blocks go to multiprocessors (SMs) in rounds of as many as
-fit together; a round takes as long as the slowest of issuing instructions, arithmetic, special functions, shared
-memory with its bank conflicts, and the second-level cache, or as what one block takes by itself, its latencies and
-one warp's instructions, where too few run to hide them. Device memory sets a floor, by its bandwidth or by the bytes
-in flight (Little's law).
+fit together; a round keeps several parts busy: issuing instructions, arithmetic, special functions, shared memory with
+its bank conflicts, the second-level cache; what one block takes by itself, its latencies and one warp's instructions;
+and device memory, by its bandwidth or by the bytes in flight (Little's law). They overlap, but not wholly: a launch
+takes the root of the sum of their squares, and what its blocks wait, as far as there are no others to fill the time.
+Of 262 schedules of seven workloads, timed on an H200, that ranks 90.8 % of the pairs that differ by 10 % rightly, and
+its choice is 0.5 % off the quickest; the longest part alone ranks 89.6 %, and is 8.4 % off.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, inf, log2, prod
+from math import ceil, hypot, inf, log2, prod
 
 from ilang_eq.cuda.accesses import touched
 from ilang_eq.cuda.contractions import COLUMNS, DEPTH, ROWS
@@ -53,6 +55,9 @@ SPILLING = 2.0
 """How much longer a launch takes if what a thread keeps does not fit its registers. Not measured: it is kept off."""
 COPY_SLOTS = 8.0
 """Instructions for the positions of a run that is copied."""
+RESTART = 200.0
+"""Cycles from the barrier before a tile until its products are under way, with few warps: what a tile of 4096² in
+float32 takes more in twice as many, on an H200."""
 _SIZE = 4
 _US = 1e-6
 
@@ -108,7 +113,7 @@ class _Counter:
                     if node.ahead:
                         # the first tile is waited for, the others have been on their way for an iteration
                         self.work.waits += times
-                        self.work.latency += times * self.trips(node) * self._barrier()
+                        self.work.latency += times * self.trips(node) * (self._barrier() + RESTART)
                 case Barrier():
                     self.work.latency += times * self._barrier()
                 case Combine():
@@ -258,13 +263,20 @@ def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
     terms: list[tuple[str, float]] = []
     for launch, homes in bound(program):
         parts = _launch(launch, homes, extents, gpu)
-        seconds += gpu.launch_us * _US + max(spent for _, spent in parts)
+        seconds += gpu.launch_us * _US + _together(dict(parts))
         terms += [(f"{launch.name}: {part}", spent) for part, spent in (*parts, ("overhead", gpu.launch_us * _US))]
     return Cost(seconds, tuple(terms))
 
 
+def _together(parts: dict[str, float]) -> float:
+    """What the parts of a launch take, which overlap but for what is waited; arithmetic is a part of what is issued."""
+    issued = max(parts.get("issue", 0.0), parts.get("arithmetic", 0.0))
+    apart = ("issue", "arithmetic", "waiting")
+    return parts.get("waiting", 0.0) + hypot(issued, *(spent for name, spent in parts.items() if name not in apart))
+
+
 def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> list[tuple[str, float]]:
-    """The seconds of every part of a launch; the longest decides."""
+    """The seconds of every part of a launch."""
     tasks = tasks_of(launch, extents)
     together = resident(launch, homes, gpu)
     if tasks == 0 or together == 0:
@@ -282,7 +294,9 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     wait = gpu.dram_latency if far > gpu.l2_bytes else gpu.l2_latency
     work = counter.work
     alone = work.slots + work.special + work.requests + work.cores
-    parts.append(("latency", rounds * (alone + work.waits * wait + work.latency) * cycle))
+    waiting = work.waits * wait + work.latency
+    parts.append(("latency", rounds * (alone + waiting) * cycle))
+    parts.append(("waiting", rounds * waiting * cycle / each))
     in_flight = _SIZE * running * max(launch.block.threads * IN_FLIGHT * work.width, _ahead(launch.body, homes))
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
@@ -332,7 +346,9 @@ def _volumes(
     """Bytes from the second-level cache for one task, and from device memory for all; so many run at once."""
     grid = tuple(Run(loop.variable, _trips(loop, extents)) for loop in launch.grid)
     uses = list(_uses(launch.body, grid, homes, extents))
-    near, far = Cache(gpu.l1_bytes, each, grid), Cache(gpu.l2_bytes, running, grid)
+    # what blocks do not take of shared memory is cache as well
+    cached = gpu.l1_bytes + max(0, gpu.shared_bytes - each * (shared_bytes(launch, homes) + 1024))
+    near, far = Cache(cached, each, grid), Cache(gpu.l2_bytes, running, grid)
     return volume(uses, near, len(grid)), volume(uses, far)
 
 

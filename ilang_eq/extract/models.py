@@ -72,7 +72,8 @@ def _on_a_gpu(threads: int, precision: Precision) -> Models:
     def wanted(graph: Graph) -> Iterable[Graph]:
         return dict.fromkeys((*variants(graph), *further(graph)))
 
-    return Models(as_processor(gpu), gpu.sms, judge, wanted)
+    # what blocks store is in the model's own account: nothing speaks for storing less than it says
+    return Models(as_processor(gpu), gpu.sms, judge, wanted, kept=0.0)
 
 
 MODELS: dict[str, Callable[[int, Precision], Models]] = {"c": _on_this_processor, "cuda": _on_a_gpu}

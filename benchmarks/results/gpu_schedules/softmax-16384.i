@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:1,j:4096|iji'j'")) >> (i("ij-i~ij|i:1|i1i'j") >> i("^ij~ij|i:1|ii'j0") & i("ij-i~ji|i:1,j:4096|ij1j'i'") >> i("^ji~ji|i:1,j:4096|ijj'i'0") >> i("+ji~i|i:1,j:4096|ij0j'i'")) >> i("ij/i~ij|i:1|i1i'j0")
+(I & i(">ij~i|i:1,j:16384|iji'j'")) >> (i("ij-i~ij|i:1|i1i'j") >> i("^ij~ij|i:1|ii'j0") & i("ij-i~ji|i:1,j:16384|ij1j'i'") >> i("^ji~ji|i:1,j:16384|ijj'i'0") >> i("+ji~i|i:1,j:16384|ij0j'i'")) >> i("ij/i~ij|i:1|i1i'j0")
