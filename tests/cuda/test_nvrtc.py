@@ -85,7 +85,9 @@ def test_a_product_reads_shared_memory_in_runs() -> None:
 def test_tiles_go_past_the_registers_in_16_bytes() -> None:
     text = assembly(emit(program(matmul(128, 16))).source, 80)
     assert text.count("cp.async.cg.shared.global") == 8, "two runs a thread of each tile, before the loop and in it"
-    assert text.count("cp.async.wait_all") == 2, "for full tiles, and for any: three places would leave room for one block"
+    assert text.count("cp.async.wait_all") == 2, (
+        "for full tiles, and for any: three places would leave room for one block"
+    )
     assert assembly(emit(program(matmul(64, 16))).source, 80).count("cp.async.wait_group 2") == 2, "of four places"
 
 
