@@ -115,10 +115,8 @@ def begun(copy: Copy, at: At, places: Places, used: Used, aligned: dict[str, Non
     if together and all(may_move(place, lane, at.steps, places.homes) for place in (source, copy.target)):
         aligned |= dict.fromkeys(conditions(places.homes[source.buffer], copy.width))
         used.moves.add(f"begin_{copy.width}")
-        to, start = (
-            places.element(first_of(copy.target, lane)),
-            _start(copy, first_of(source, lane), copy.width, places),
-        )
+        to = places.element(first_of(copy.target, lane))
+        start = _start(copy, first_of(source, lane), copy.width, places)
         return in_line(copy, copy.width, places.block.threads, [f"begin_{copy.width}(&{to}, {start});"])
     used.moves.add("begin_1")
     exists = " && ".join(tests) or "true"

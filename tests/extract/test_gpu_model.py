@@ -89,7 +89,7 @@ def test_sums_that_do_not_fit_registers_cost() -> None:
 
 
 def test_a_search_finds_tiles_for_tensor_cores() -> None:
-    """A product three times as fast as without, as on an H200; attention in a kernel that keeps weights in registers."""
+    """A product three times as fast as without, as on an H200; attention that keeps weights in registers."""
     product = i("ik*kj~ijk") >> i("+ijk~ij")
     plain, fast = (optimize(product, SQUARE, target="cuda", precision=p, database=False) for p in ("float32", "tf32"))
     assert fast.cost < plain.cost / 3
