@@ -195,6 +195,18 @@ def test_an_output_over_an_input(fake: Fake) -> None:
         CudaKernel(program(i("i+i~i")))(floats(8), x, out=x)
 
 
+def test_an_output_over_an_input_after_calls_that_were_right(fake: Fake) -> None:
+    """What was found of some arrays says nothing of others."""
+    kernel = CudaKernel(program(i("i+i~i")))
+    x, y, z = floats(8), floats(8), floats(8)
+    for _ in range(2):
+        assert kernel(x, y, out=z) is z
+        with pytest.raises(ArrayError, match=r"out\[0\] overlaps input 0"):
+            kernel(x, y, out=x)
+        with pytest.raises(ArrayError, match=r"out\[0\] overlaps input 1"):
+            kernel(x, z, out=z)
+
+
 def test_no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     device.cupy.cache_clear()
