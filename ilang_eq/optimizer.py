@@ -35,8 +35,9 @@ PROPOSALS = 8
 SHORT_S = 30.0
 """A budget below which every component is searched in small pieces first."""
 
-NEXT_TO_SAME = 1.02
-"""Costs that differ by less say nothing."""
+NEXT_TO_SAME = 1.03
+"""Costs that differ by less say nothing: at two threads of a Zen 4, attention takes 6.9 ms with what costs 2.4 % less
+than what takes 5.7 and stores little."""
 
 DOUBTFUL = 1.08
 """Costs that differ by less may be the other way round where caches have to keep what is stored: eight heads of
