@@ -35,6 +35,7 @@ from ilang_eq.cuda.nodes import (
 )
 from ilang_eq.cuda.places import moved
 from ilang_eq.cuda.regions import Region
+from ilang_eq.cuda.walks import nested
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, shared
 from ilang_eq.lower.ir import (
@@ -219,8 +220,8 @@ class _Binder:
             around = [s for s in _path(sweep, share.buffer) if mentions(share, s.source.variable)]
             identity = OPS[statement.op].identity
             assert identity is not None, f"{statement.op} does not reduce"
-            before += [Declare(share.buffer), _nested(around, Assign(share, Constant(identity)))]
-            after.append(_nested(around, Combine(statement.target, statement.op, share, dim)))
+            before += [Declare(share.buffer), nested(around, Assign(share, Constant(identity)))]
+            after.append(nested(around, Combine(statement.target, statement.op, share, dim)))
         return (*before, sweep, *after)
 
     def _share(self, target: Load, inside: dict[str, For], dim: Dim) -> Load:
@@ -248,9 +249,3 @@ def _updates(node: Node, buffer: str) -> bool:
             return target.buffer == buffer
         case _:
             return False
-
-
-def _nested(around: Sequence[Sweep], node: Node) -> Node:
-    for sweep in reversed(around):
-        node = replace(sweep, body=(node,))
-    return node

@@ -17,7 +17,7 @@ from itertools import count
 
 from ilang_eq.cuda.accesses import touched
 from ilang_eq.cuda.nodes import Combine, Contract, Copy, Dim, Launch, Leaf, Node, Sweep
-from ilang_eq.cuda.walks import leaves_of
+from ilang_eq.cuda.walks import declared_in, leaves_of, nested
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, Constant, Declare, Load, Program, Scalar
 from ilang_eq.lower.walk import mentions, reads
@@ -99,8 +99,8 @@ class _Deferring:
                 return (scaled,) if anew else (leaf, scaled)
             return (leaf,)
 
-        start = _nested(found.path, Assign(own(combine.target), Constant(identity)))
-        end = _nested(found.path, replace(combine, share=own(combine.target)))
+        start = nested(found.path, Assign(own(combine.target), Constant(identity)))
+        end = nested(found.path, replace(combine, share=own(combine.target)))
         return (Declare(name), start), replace(loop, body=_with_leaves(loop.body, changed)), (end,)
 
 
@@ -117,7 +117,7 @@ def _combines(nodes: Sequence[Node], path: tuple[Sweep, ...]) -> Iterator[tuple[
 
 def _alone(loop: Sweep, found: _Found) -> bool:
     """Whether all else that ``loop`` does with the sum is to scale it, in no loop that the shares are taken along."""
-    if found.name in _declared(loop.body):
+    if found.name in declared_in(loop.body):
         return False
     others = [leaf for leaf in leaves_of(loop.body) if leaf is not found.combine]
     mine = [leaf for leaf in others if any(place.buffer == found.name for place, _ in touched(leaf))]
@@ -151,11 +151,6 @@ def _not_along(nodes: Sequence[Node], dim: str) -> tuple[Node, ...]:
     )
 
 
-def _declared(nodes: Sequence[Node]) -> set[str]:
-    found = {node.buffer for node in nodes if isinstance(node, Declare)}
-    return found.union(*(_declared(node.body) for node in nodes if isinstance(node, Sweep)))
-
-
 def _starts_anew(before: Sequence[Node], found: _Found) -> bool:
     """Whether the sum is declared among the nodes ``before`` the loop, and only set to the identity there."""
     if found.name not in {node.buffer for node in before if isinstance(node, Declare)}:
@@ -176,9 +171,3 @@ def _with_leaves(nodes: Sequence[Node], changed: _Change) -> tuple[Node, ...]:
             case _:
                 result.append(node)
     return tuple(result)
-
-
-def _nested(path: Sequence[Sweep], node: Node) -> Node:
-    for sweep in reversed(path):
-        node = replace(sweep, body=(node,))
-    return node

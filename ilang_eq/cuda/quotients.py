@@ -14,8 +14,8 @@ from math import inf
 
 from ilang_eq.cuda.nodes import Block, Node, Sweep
 from ilang_eq.cuda.storage import Home
-from ilang_eq.cuda.walks import leaves_of, loops_of, meets
-from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Load
+from ilang_eq.cuda.walks import declared_in, leaves_of, loops_of, meets
+from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Load
 from ilang_eq.lower.quotients import INVERSE, divisors, multiplied
 from ilang_eq.lower.walk import mentions
 
@@ -47,7 +47,7 @@ def inverted(node: Sweep, homes: Mapping[str, Home], block: Block) -> Inverted |
     (divisor,) = found
     if not isinstance(divisor, Load) or homes[divisor.buffer].where != "registers":
         return None
-    changed = {update.target.buffer for update in updates} | _declared([node])
+    changed = {update.target.buffer for update in updates} | declared_in([node])
     moves = any(mentions(divisor, loop.variable) for loop in loops_of([node]))
     if moves or divisor.buffer in changed or _times(node, block) < FEWEST:
         return None
@@ -61,11 +61,6 @@ def _times(node: Sweep, block: Block) -> float:
     loop, threads = node.source, 1 if node.dim is None else block.along(node.dim)
     mine = inf if loop.limit is None else -(-loop.limit // (loop.step * threads))
     return mine * max((_times(inner, block) for inner in node.body if isinstance(inner, Sweep)), default=1)
-
-
-def _declared(nodes: Sequence[Node]) -> set[str]:
-    found = {node.buffer for node in nodes if isinstance(node, Declare)}
-    return found.union(*(_declared(node.body) for node in nodes if isinstance(node, Sweep)))
 
 
 def _without_division(nodes: Sequence[Node], divisor: Load) -> tuple[Node, ...]:

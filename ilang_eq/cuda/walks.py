@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ilang_eq.cuda.nodes import Barrier, Combine, Contract, Copy, Leaf, Node, Part, Sweep, part_of
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, For, Load
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load
 from ilang_eq.lower.walk import loads
 
 
@@ -80,6 +81,19 @@ def parts_of_tiles(loop: For, body: Sequence[Node]) -> frozenset[Part]:
         if part is not None and part.limit == loop.step and set(part.outer) == {*loop.outer, loop.variable}:
             found.add(part)
     return frozenset(found)
+
+
+def declared_in(nodes: Sequence[Node]) -> frozenset[str]:
+    """The locals that are declared somewhere in ``nodes``."""
+    found = frozenset(node.buffer for node in nodes if isinstance(node, Declare))
+    return found.union(*(declared_in(node.body) for node in nodes if isinstance(node, Sweep)))
+
+
+def nested(around: Sequence[Sweep], node: Node) -> Node:
+    """``node`` alone in the loops ``around``, outermost first."""
+    for sweep in reversed(around):
+        node = replace(sweep, body=(node,))
+    return node
 
 
 def loops_of(nodes: Sequence[Node]) -> list[For]:
