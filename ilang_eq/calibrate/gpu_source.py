@@ -156,8 +156,6 @@ probe_wait(long long *__restrict__ cycles, long long times)
         for (int k = 0; k < {reads}; k++)
             __syncthreads();
     }}
-    // the first warp is not the last to end
-    __syncthreads();
     if (threadIdx.x == 0)
         cycles[blockIdx.x] = clock64() - begun;
 }}

@@ -11,18 +11,16 @@ what each thread has of its own. Sums are still added up tile by tile: rounding 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from ilang_eq.cuda.accesses import touched
-from ilang_eq.cuda.nodes import Combine, Contract, Copy, Dim, Launch, Leaf, Node, Sweep
-from ilang_eq.cuda.walks import declared_in, leaves_of, nested
+from ilang_eq.cuda.nodes import Combine, Dim, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.walks import declared_in, leaves_of, nested, with_leaves
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Buffer, Constant, Declare, Load, Program, Scalar
 from ilang_eq.lower.walk import mentions, reads
-
-_Change = Callable[[Leaf], tuple[Leaf, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class _Deferring:
 
         start = nested(found.path, Assign(own(combine.target), Constant(identity)))
         end = nested(found.path, replace(combine, share=own(combine.target)))
-        return (Declare(name), start), replace(loop, body=_with_leaves(loop.body, changed)), (end,)
+        return (Declare(name), start), replace(loop, body=with_leaves(loop.body, changed)), (end,)
 
 
 def _combines(nodes: Sequence[Node], path: tuple[Sweep, ...]) -> Iterator[tuple[Combine, tuple[Sweep, ...]]]:
@@ -158,16 +156,3 @@ def _starts_anew(before: Sequence[Node], found: _Found) -> bool:
     mine = [leaf for leaf in leaves_of(before) if any(place.buffer == found.name for place, _ in touched(leaf))]
     identity = OPS[found.combine.op].identity
     return all(isinstance(leaf, Assign) and leaf.value == Constant(identity or 0.0) for leaf in mine)
-
-
-def _with_leaves(nodes: Sequence[Node], changed: _Change) -> tuple[Node, ...]:
-    result: list[Node] = []
-    for node in nodes:
-        match node:
-            case Sweep():
-                result.append(replace(node, body=_with_leaves(node.body, changed)))
-            case Assign() | Accumulate() | Combine() | Copy() | Contract():
-                result += changed(node)
-            case _:
-                result.append(node)
-    return tuple(result)

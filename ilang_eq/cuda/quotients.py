@@ -8,13 +8,13 @@ See ``lower/quotients.py`` for what that does to results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 
-from ilang_eq.cuda.nodes import Block, Node, Sweep
+from ilang_eq.cuda.nodes import Block, Leaf, Sweep
 from ilang_eq.cuda.storage import Home
-from ilang_eq.cuda.walks import declared_in, leaves_of, loops_of, meets
+from ilang_eq.cuda.walks import declared_in, leaves_of, loops_of, meets, with_leaves
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Load
 from ilang_eq.lower.quotients import INVERSE, divisors, multiplied
 from ilang_eq.lower.walk import mentions
@@ -51,7 +51,11 @@ def inverted(node: Sweep, homes: Mapping[str, Home], block: Block) -> Inverted |
     moves = any(mentions(divisor, loop.variable) for loop in loops_of([node]))
     if moves or divisor.buffer in changed or _times(node, block) < FEWEST:
         return None
-    (made,) = _without_division([node], divisor)
+
+    def product(leaf: Leaf) -> tuple[Leaf, ...]:
+        return (multiplied(leaf, divisor) if isinstance(leaf, Assign | Accumulate) else leaf,)
+
+    (made,) = with_leaves([node], product)
     assert isinstance(made, Sweep), "a loop stays one"
     return Inverted(divisor, made)
 
@@ -61,16 +65,3 @@ def _times(node: Sweep, block: Block) -> float:
     loop, threads = node.source, 1 if node.dim is None else block.along(node.dim)
     mine = inf if loop.limit is None else -(-loop.limit // (loop.step * threads))
     return mine * max((_times(inner, block) for inner in node.body if isinstance(inner, Sweep)), default=1)
-
-
-def _without_division(nodes: Sequence[Node], divisor: Load) -> tuple[Node, ...]:
-    made: list[Node] = []
-    for node in nodes:
-        match node:
-            case Sweep():
-                made.append(replace(node, body=_without_division(node.body, divisor)))
-            case Assign() | Accumulate():
-                made.append(multiplied(node, divisor))
-            case _:
-                made.append(node)
-    return tuple(made)

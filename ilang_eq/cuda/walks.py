@@ -89,6 +89,20 @@ def declared_in(nodes: Sequence[Node]) -> frozenset[str]:
     return found.union(*(declared_in(node.body) for node in nodes if isinstance(node, Sweep)))
 
 
+def with_leaves(nodes: Sequence[Node], changed: Callable[[Leaf], tuple[Leaf, ...]]) -> tuple[Node, ...]:
+    """``nodes`` with other leaves in the place of each."""
+    result: list[Node] = []
+    for node in nodes:
+        match node:
+            case Sweep():
+                result.append(replace(node, body=with_leaves(node.body, changed)))
+            case Assign() | Accumulate() | Combine() | Copy() | Contract():
+                result += changed(node)
+            case _:
+                result.append(node)
+    return tuple(result)
+
+
 def nested(around: Sequence[Sweep], node: Node) -> Node:
     """``node`` alone in the loops ``around``, outermost first."""
     for sweep in reversed(around):
