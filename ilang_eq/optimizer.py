@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -206,7 +207,7 @@ def _proposed(
 ) -> Found:
     """The proposals of the additive model, judged by the full one, and ranked with what is ``written``."""
     from ilang_eq.extract.detours import without_detours
-    from ilang_eq.extract.search import propose
+    from ilang_eq.extract.search import NOTABLE, propose
     from ilang_eq.extract.segments import propose_between_products, propose_in_segments
 
     proposing = time.perf_counter()
@@ -221,8 +222,13 @@ def _proposed(
     proposals += propose_between_products(space, element.extents, k, search)
     judging = time.perf_counter()
     known = {s.component for s in written}
-    components = dict.fromkeys(unwire(g) for p in proposals for g in models.variants(element.whole(p.graph)))
+    components: dict[Component, bool] = {}
+    for p in proposals:
+        for graph in models.variants(element.whole(p.graph)):
+            components.setdefault(unwire(graph), p.unusual)
     judged, refused = _judge([c for c in components if c not in known], request, models)
+    usual = min((s.cost.seconds for s in (*written, *judged) if not components.get(s.component)), default=math.inf)
+    judged = [s for s in judged if not components[s.component] or NOTABLE * s.cost.seconds < usual]
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
     return Found(_ranked([*written, *judged], models.kept), replace(report, seconds=seconds, refused=tuple(refused)))
 

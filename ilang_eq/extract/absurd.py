@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ilang_eq.extract.expression_cost import rate_of
 from ilang_eq.extract.fusions import Fusion
@@ -40,7 +41,7 @@ def without_absurd(structure: Structure, sizes: Mapping[AxisId, int], machine: M
     excluded = frozenset(f for f, time in chains.items() if time > limit)
     useful = {f.root for f in chains if f not in excluded}
     dropped = frozenset(f.root for f in excluded if f.root not in useful)
-    return Structure(structure.space, structure.scope, excluded, dropped) if excluded else structure
+    return replace(structure, excluded=excluded, dropped=dropped) if excluded else structure
 
 
 def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:

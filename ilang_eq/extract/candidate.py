@@ -24,11 +24,13 @@ class Candidate:
         graph: the scheduled expressions.
         cost: seconds, by the model that was asked last.
         tiles: the tile size of every axis that has a tile loop.
+        unusual: whether only a thorough search finds it.
     """
 
     graph: Graph
     cost: float
     tiles: Mapping[AxisId, int]
+    unusual: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,6 @@ class Sized:
         """The same structure with other tiles, at the same cost until someone knows better."""
         return Sized.of(self.structure, self.machine, replace(self.schedule, tiles=tiles), self.cost)
 
-    def candidate(self) -> Candidate:
+    def candidate(self, unusual: bool = False) -> Candidate:
         """Without the structure."""
-        return Candidate(self.graph, self.cost, self.schedule.tiles)
+        return Candidate(self.graph, self.cost, self.schedule.tiles, unusual)

@@ -45,6 +45,8 @@ class Breadth:
             cheapest at its best tiles?
         layouts: a state for every layout, or only for one?
         never_last: an axis that is innermost only where there is no other.
+        thorough: of the states with one interface also those that are cheapest at any tiles; kernels that go through
+            the rows of an argument in turn; and arguments that are copied whole, before they are read.
     """
 
     scope: Scope
@@ -52,6 +54,7 @@ class Breadth:
     robust: bool
     layouts: bool
     never_last: AxisId | None = None
+    thorough: bool = False
 
 
 BREADTHS = (
@@ -120,37 +123,43 @@ def _of_fusion(
     structure: Structure, fusion: Fusion, hosts: list[State], estimate: Estimate, breadth: Breadth
 ) -> Iterator[State]:
     """The states of one fusion that stand for all of theirs; ``hosts`` are the states that read its class."""
-    rows = tuple(product(_nests(structure, fusion), candidate_orders(structure, fusion.root)))
+    rows = tuple(product(_nests(structure, fusion, breadth), candidate_orders(structure, fusion.root)))
     if not rows:
         return
     work, share = estimate(fusion, rows)
     index = {row: n for n, row in enumerate(rows)}
     allowed = tuple((nest, order) for nest, order in rows if order[-1:] != (breadth.never_last,))
     groups: dict[Hashable, list[State]] = {}
-    for state in _states(structure, fusion, allowed or rows, hosts):
+    for state in _states(structure, fusion, allowed or rows, hosts, breadth):
         shared = max(state.site, structure.shared_depths.get((fusion, state.nest), 0))
         last = written_last(structure, fusion.root, state.order) if breadth.layouts else None
         groups.setdefault((state.nest[:shared], state.site, shared and state.serial, last), []).append(state)
     for group in groups.values():
         at = [index[state.nest, state.order] for state in group]
         serial = np.array([state.serial for state in group])[:, None]
-        yield from (group[n] for n in _cheapest(work[at] * np.where(serial, 1.0, share[at]), breadth))
+        time = work[at] * np.where(serial, 1.0, share[at])
+        yield from (group[n] for n in _cheapest(time, breadth))
 
 
-def _states(structure: Structure, fusion: Fusion, rows: Sequence[Row], hosts: list[State]) -> list[State]:
-    """All states of one fusion. A copy that is made at every call is made where it is read."""
+def _states(
+    structure: Structure, fusion: Fusion, rows: Sequence[Row], hosts: list[State], breadth: Breadth
+) -> list[State]:
+    """All states of one fusion. A copy that is made at every call is made where it is read, or before as well."""
     staged = list(_staged(structure, fusion, rows, hosts))
-    if staged and fusion.root.of in structure.copies - structure.panels:
+    if staged and not breadth.thorough and fusion.root.of in structure.copies - structure.panels:
         return staged
-    return [*_materialised(structure, fusion, rows), *staged]
+    return [*_materialised(structure, fusion, rows, breadth), *staged]
 
 
-def _nests(structure: Structure, fusion: Fusion) -> list[Nest]:
+def _nests(structure: Structure, fusion: Fusion, breadth: Breadth) -> list[Nest]:
     """The nests of ``fusion``, without those that start with a loop that it, or something later, reduces over.
 
-    Under such a loop something is shared only in a kernel that one thread runs. They stay where there are no others.
+    Under such a loop something is shared only in a kernel that one thread runs. They stay where there are no others,
+    and where an argument is streamed.
     """
     nests = structure.nests(fusion)
+    if breadth.thorough and structure.streams(fusion):
+        return list(nests)
     reductions = structure.reduced_above[fusion.root.of].union(structure.reduced(fusion.root))
     kept = [n for n in nests if reductions.isdisjoint(n[:1])]
     return kept if any(kept) else list(nests)
@@ -160,13 +169,16 @@ def _cheapest(time: Costs, breadth: Breadth) -> list[int]:
     """The rows kept of some with one interface."""
     best = int(np.argmin(time.min(axis=1)))
     robust = int(np.argmin((time / time.min(axis=0)).mean(axis=1)))
-    return sorted({best, robust}) if breadth.robust else [best]
+    at_some = np.argmin(time, axis=0).tolist() if breadth.thorough else ()
+    return sorted({best, robust, *at_some}) if breadth.robust else [best]
 
 
-def _materialised(structure: Structure, fusion: Fusion, rows: Iterable[Row]) -> list[State]:
-    """Kernels of their own; serial ones only if there is no other way."""
+def _materialised(structure: Structure, fusion: Fusion, rows: Iterable[Row], breadth: Breadth) -> list[State]:
+    """Kernels of their own; serial ones only if there is no other way, or an argument is streamed."""
     reduced = structure.reduced(fusion.root)
     states = [State(fusion, nest, order, serial=next(iter((*nest, *order)), None) in reduced) for nest, order in rows]
+    if breadth.thorough and structure.streams(fusion):
+        return states
     return [s for s in states if not s.serial] or states
 
 

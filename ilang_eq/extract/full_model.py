@@ -36,7 +36,7 @@ from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, Seen, regions
-from ilang_eq.extract.tasks import tasks_of
+from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
@@ -230,8 +230,10 @@ def _nests(
     panels = frozenset(name for name, rank in short.items() if rank > 1)
     known = Known(padded, panels)
     costs: list[_NestCost] = []
-    nests = (statement for statement in body if isinstance(statement, For) and not statement.seldom)
-    issued = [_issued(node, machine, threads, known, costed.issued) for node in nodes if isinstance(node, Loop)]
+    nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
+    loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
+    tasks = [(loop, tasks_of(loop, nest, buffers, threads)) for loop, nest in loops]
+    issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:
         return None
@@ -264,8 +266,7 @@ class _Issued(NamedTuple):
         return sum(self.times) * _NS
 
 
-def _issued(loop: Loop, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
-    tasks = tasks_of(loop, threads)
+def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
     used = tasks.used(threads)
     share = tasks.share(used)
     search = tasks.number * TASK_CYCLES / machine.clock_ghz if tasks.nested else 0.0

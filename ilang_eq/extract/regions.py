@@ -235,8 +235,12 @@ class _Array(NamedTuple):
 
 
 class _Touch(NamedTuple):
-    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``array``."""
+    """The part ``span`` of a buffer that a place covers: ``counts`` positions along each dimension of ``array``.
 
+    ``name`` is the buffer's, with a number if a statement reads other places of it as well: parts of their own.
+    """
+
+    name: str
     place: Load
     array: _Array
     counts: tuple[float, ...]
@@ -249,7 +253,7 @@ class _Touch(NamedTuple):
         if True not in moves:
             return self
         counts = tuple([count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)])
-        return _Touch(self.place, self.array, counts, _span(self.array, counts, self.span))
+        return _Touch(self.name, self.place, self.array, counts, _span(self.array, counts, self.span))
 
 
 @lru_cache(maxsize=4096)
@@ -350,15 +354,19 @@ def _touched(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
 
 def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
     """Every place in the statements of ``loop`` itself, once; scalars live in registers."""
-    found: dict[Load, tuple[bool, bool]] = {}
+    found: dict[Load, tuple[str, bool, bool]] = {}
     own = [node for node in loop.body if not isinstance(node, Loop)]
     asked = calls_functions(own)
     for statement in own:
+        read: dict[str, dict[Load, None]] = {}
         for place in loads(statement.value):
-            found.setdefault(place, (False, False))
-        found[statement.target] = True, isinstance(statement, Accumulate)
+            others = read.setdefault(place.buffer, {})
+            others[place] = None
+            found.setdefault(place, (_part(place, len(others)), False, False))
+        target = statement.target
+        found[target] = target.buffer, True, isinstance(statement, Accumulate)
     touches: list[_Touch] = []
-    for place, (written, accumulated) in found.items():
+    for place, (name, written, accumulated) in found.items():
         if place.indices:
             array = arrays[place.buffer]
             array = array._replace(asked=True) if asked and array.argument else array
@@ -374,16 +382,21 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
                 array.argument and vectors,
             )
             counts = (1.0,) * len(place.indices)
-            touches.append(_Touch(place, array, counts, _span(array, counts, element)))
+            touches.append(_Touch(name, place, array, counts, _span(array, counts, element)))
     return touches
 
 
+def _part(place: Load, number: int) -> str:
+    """The name of the part of a buffer that ``place`` is in, which a statement reads as the ``number``-th."""
+    return place.buffer if number == 1 else f"{place.buffer} {number}"
+
+
 def _spans(touches: Iterable[_Touch]) -> Spans:
-    """One span a buffer: of several the largest, since they tend to lie in each other."""
+    """One span for each part of a buffer: of several the largest, since they tend to lie in each other."""
     largest: dict[str, Span] = {}
     for touch in touches:
         span = touch.span
-        before = largest.get(touch.place.buffer)
+        before = largest.get(touch.name)
         if before is None or (span.bytes, span.written) > (before.bytes, before.written):
-            largest[touch.place.buffer] = span
+            largest[touch.name] = span
     return largest

@@ -9,11 +9,10 @@ the end the full model puts the proposals in order, and adjusts the tiles of the
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
-from itertools import product
 
 import numpy as np
 
@@ -24,10 +23,12 @@ from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
+from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
+from ilang_eq.extract.starts import Options, options, starts
 from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
@@ -35,26 +36,18 @@ from ilang_eq.extract.tiling import Tiling
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, ClassId, Space
 
-TILES = (1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
-"""Tile sizes considered for every axis, up to the first that is not below its extent."""
-
 WHOLE = 2048
 """Axes that tiles may take all of in the end, if they are no longer: blocks that are all of an axis are none."""
-
-_FULL_PRODUCT = 128
-"""Combinations of tile sizes that one elimination answers."""
 
 _STARTS = 2
 """Structures whose tiles are refined in a round."""
 
-_RANDOM_STARTS = 2
-"""Random tile sizes among the starts."""
-
-_ALIKE = (8, 16, 32, 64, 256)
-"""Tile sizes, the same for all axes, among the starts."""
-
 _NEAREST = 3
 """Candidates that are the best by cost alone."""
+
+NOTABLE = 1.03
+"""What a thorough search finds counts if what was found before takes this many times as long: the model's differences
+of less say nothing, and what is unusual is what it knows least."""
 
 _LARGE = 8
 """Reductions with this part of the largest one's iterations, or more, are done otherwise in further candidates."""
@@ -78,44 +71,63 @@ def propose(
     sizes = {axis: extents[dimension] for axis, dimension in enumerate(space.extents)}
     judge = Judge.of(space, sizes, models.judge)
     processor = Processor(models.machine, models.threads)
+    long = frozenset(axis for axis, size in sizes.items() if size * ELEMENT_BYTES >= PAGE)
 
     @cache
-    def opened(alternatives: bool, scope: Scope) -> tuple[Structure, list[Tiles], Estimate, dict[Hashable, SizedRows]]:
+    def structured(alternatives: bool, scope: Scope) -> tuple[Structure, dict[Hashable, SizedRows]]:
         ways = space if alternatives else shortest(space, sizes, models.machine)
-        structure = without_absurd(Structure(ways, scope), sizes, models.machine)
-        starts = _starts(structure, sizes, seed)
-        return structure, starts, estimator(structure, processor, _knobs(sizes, starts)), {}
+        return without_absurd(Structure(ways, scope, long=long), sizes, models.machine), {}
 
-    def searched(breadth: Breadth) -> list[Candidate]:
-        structure, starts, estimate, sized = opened(breadth.alternatives, breadth.scope)
+    @cache
+    def opened(alternatives: bool, scope: Scope, thorough: bool) -> tuple[list[Tiles], Estimate]:
+        structure, _ = structured(alternatives, scope)
+        begin = starts(structure, sizes, models.machine, seed, thorough)
+        return begin, estimator(structure, processor, _knobs(sizes, begin))
 
-        def best(breadth: Breadth, k: int, online_alone: bool = False) -> list[Sized]:
+    def searched(breadth: Breadth) -> list[Sized]:
+        structure, sized = structured(breadth.alternatives, breadth.scope)
+        begin, estimate = opened(breadth.alternatives, breadth.scope, breadth.thorough)
+
+        def best(breadth: Breadth, k: int, departures: Departures) -> list[Sized]:
             built = build(structure, processor, estimate, breadth)
-            model, tables = thinned(built, built.tables(_knobs(sizes, starts)))
-            return _best(Tiling(model, sizes, _options(structure, sizes), sized), tables, starts, k, online_alone)
+            model, tables = thinned(built, built.tables(_knobs(sizes, begin)))
+            return _best(Tiling(model, sizes, options(structure, sizes), sized), tables, begin, k, departures)
 
-        found = best(breadth, k)
-        for axis in _innermost(structure, found[0].schedule, sizes):
-            found += best(replace(breadth, never_last=axis), 1, online_alone=True)
-        options = _options(structure, sizes)
-        return [one.candidate() for one in refined(found, options, _with_all(options, sizes), judge)][:k]
+        if breadth.thorough:
+            found = best(breadth, k, _thorough)
+        else:
+            found = best(breadth, k, _otherwise)
+            for axis in _innermost(structure, found[0].schedule, sizes):
+                found += best(replace(breadth, never_last=axis), 1, _otherwise_online)
+        tiles = options(structure, sizes)
+        return refined(found, tiles, _with_all(tiles, sizes), judge)
+
+    def thorough(breadth: Breadth, rival: float) -> list[Candidate]:
+        if not structured(breadth.alternatives, breadth.scope)[0].small:
+            return []
+        with suppress(TooWide):
+            found = searched(replace(breadth, thorough=True))
+            return [one.candidate(unusual=True) for one in found if NOTABLE * one.cost < rival]
+        return []
+
+    def twice(breadth: Breadth) -> list[Candidate]:
+        found = [one.candidate() for one in searched(breadth)]
+        return [*thorough(breadth, found[0].cost), *found][:k]
 
     for breadth in BREADTHS[:-1]:
         try:
-            return searched(breadth)
+            return twice(breadth)
         except TooWide:
             continue
-    return searched(BREADTHS[-1])
+    return twice(BREADTHS[-1])
 
 
-def _best(
-    tiling: Tiling, at_starts: list[Table], starts: list[Tiles], k: int, online_alone: bool = False
-) -> list[Sized]:
-    """The best few candidates, at most ``k``, and the best that do large reductions otherwise.
+def _best(tiling: Tiling, at_starts: list[Table], starts: list[Tiles], k: int, departures: Departures) -> list[Sized]:
+    """The best few candidates, at most ``k``, and the best that depart from the first of them.
 
     Args:
         at_starts: the tables of the model at ``starts``.
-        online_alone: whether only what is repaired is done otherwise.
+        departures: what they may not have.
 
     Raises TooWide.
     """
@@ -123,7 +135,7 @@ def _best(
     points, tables = _refined(tiling, starts, at_starts)
     nearest = best_k(model.sizes, tables, len(points), min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
-    for forbidden in _departures(model, choices[0][1], tiling.sizes, online_alone):
+    for forbidden in departures(model, model.schedule(choices[0][1]), tiling.sizes):
         other = eliminate(model.sizes, [*tables, *forbidden], len(points))
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):
@@ -148,12 +160,14 @@ def _innermost(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, 
     return list(dict.fromkeys(schedule.states[c].order[-1] for c in large)) if len(large) > 1 else []
 
 
-def _departures(
-    model: AdditiveModel, choice: Choice, sizes: Mapping[AxisId, int], online_alone: bool
-) -> Iterator[list[Table]]:
-    """Tables that forbid what ``choice`` does with large reductions: with one of them, then with all at once."""
-    structure, schedule = model.structure, model.schedule(choice)
-    large = [] if online_alone else _large_reductions(structure, schedule, sizes)
+Departures = Callable[[AdditiveModel, Schedule, Mapping[AxisId, int]], Iterator[list[Table]]]
+"""Of a schedule, and the sizes of all axes: lists of tables, each of which forbids some of what it does."""
+
+
+def _otherwise(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
+    """Forbid what ``schedule`` does with large reductions: with one of them, then with all at once; and its repairs."""
+    structure = model.structure
+    large = _large_reductions(structure, schedule, sizes)
     forbidden = {
         c: [_forbidding(structure.places[c], model.domains[c], alike(schedule.states[c])) for alike in _ALIKE_IN]
         for c in large
@@ -164,8 +178,22 @@ def _departures(
     yield from _otherwise_online(model, schedule, sizes)
 
 
+def _thorough(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
+    """The same, and demand each other choice of packed arguments that the largest reduction may read."""
+    yield from _otherwise(model, schedule, sizes)
+    structure = model.structure
+
+    def packed(state: State) -> tuple[ClassId, ...]:
+        return tuple(x for x in structure.reads(state.fusion) if x in structure.copies)
+
+    for c in _large_reductions(structure, schedule, sizes)[:1]:
+        choices = {packed(state) for state in model.domains[c] if state is not None}
+        for wanted in sorted(choices - {packed(schedule.states[c])}):
+            yield [_forbidding(structure.places[c], model.domains[c], lambda s, wanted=wanted: packed(s) != wanted)]
+
+
 def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
-    """Tables that forbid repairs where ``schedule`` has some; where it has none, those that demand the largest."""
+    """Forbid repairs where ``schedule`` has some; where it has none, demand the largest."""
     structure = model.structure
     places = {c: structure.places[c] for c in schedule.states}
     if any(map(_waits, schedule.states.values())):
@@ -220,27 +248,10 @@ def _plan(model: AdditiveModel, choice: Choice) -> Hashable:
     return tuple(sorted(placed)), tuple(sorted(schedule.sites.items()))
 
 
-def _options(structure: Structure, sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
-    """The tile sizes of every axis that some nest has: up to the first that takes all of it."""
-    axes = sorted({axis for nests in structure.space.nests.values() for nest in nests for axis in nest})
-    return {axis: TILES[: 1 + bisect_left(TILES, sizes[axis])] for axis in axes}
-
-
-def _with_all(options: Mapping[AxisId, tuple[int, ...]], sizes: Mapping[AxisId, int]) -> dict[AxisId, tuple[int, ...]]:
-    """``options`` with tiles that take all of an axis."""
-    longer = {a: (*found, sizes[a]) for a, found in options.items() if found[-1] < sizes[a] <= WHOLE}
-    return {**options, **longer}
-
-
-def _starts(structure: Structure, sizes: Mapping[AxisId, int], seed: int) -> list[Tiles]:
-    """All combinations of tile sizes if they are few, else those alike for all axes and some random ones."""
-    options = _options(structure, sizes)
-    if math.prod(map(len, options.values())) <= _FULL_PRODUCT:
-        return [dict(zip(options, tiles, strict=True)) for tiles in product(*options.values())]
-    alike = [{axis: max(t for t in found if t <= tile) for axis, found in options.items()} for tile in _ALIKE]
-    random = np.random.default_rng(seed)
-    drawn = [{axis: int(random.choice(found)) for axis, found in options.items()} for _ in range(_RANDOM_STARTS)]
-    return alike + drawn
+def _with_all(tiles: Options, sizes: Mapping[AxisId, int]) -> Options:
+    """``tiles`` with those that take all of an axis."""
+    longer = {a: (*found, sizes[a]) for a, found in tiles.items() if found[-1] < sizes[a] <= WHOLE}
+    return {**tiles, **longer}
 
 
 def _knobs(sizes: Mapping[AxisId, int], points: Sequence[Tiles]) -> Knobs:

@@ -113,7 +113,7 @@ def _stitched(pieces: Sequence[Segment], choice: Sequence[Candidate]) -> Candida
         if piece.result is not None:
             made[piece.result] = outputs[0]
     wires = tuple(wire for wire in outputs if isinstance(wire, Input | Value))
-    return Candidate(_live(nodes, wires), sum(c.cost for c in choice), {})
+    return Candidate(_live(nodes, wires), sum(c.cost for c in choice), {}, any(c.unusual for c in choice))
 
 
 def _live(nodes: Sequence[Node], outputs: tuple[Wire, ...]) -> Graph:

@@ -10,10 +10,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ilang_eq.extract.fusions import Fusion, Fusions, producers_first, read_together
+from ilang_eq.extract.fusions import Argument, Fusion, Fusions, producers_first, read_together
 from ilang_eq.lang.expr import Expr
 from ilang_eq.rewrites.decode import constant_classes, is_copy
 from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
+
+_SMALL = 8
+"""Classes of a space that is small."""
 
 _SHARED_ACROSS = 8
 """A value read along paths with more classes than this between them is materialised if it is shared."""
@@ -27,6 +30,11 @@ class Structure(Fusions):
     def classes(self) -> tuple[ClassId, ...]:
         """The classes to decide about."""
         return producers_first(self.layouts, lambda c: [x for f in self.fusions(c) for x in self.reads(f)])
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether there is room to look at more: at more tiles, and with and without packing, for the full model."""
+        return len(self.classes) <= _SMALL
 
     @cached_property
     def places(self) -> dict[ClassId, int]:
@@ -47,6 +55,17 @@ class Structure(Fusions):
     def panels(self) -> frozenset[ClassId]:
         """Packed constants."""
         return self.copies & self.ahead
+
+    def streams(self, fusion: Fusion) -> bool:
+        """Whether it reduces across the rows of an argument that it reads once, each of a page or more.
+
+        Row by row memory is read at the speed of one long row, where tiles of columns begin a page anew for each row:
+        4096² floats take 3.7 ms instead of 6.9 on Zen 3. Shorter rows come back to accumulators that are still on
+        their way to the cache: 1.5 times as long for rows of 256 floats, as long for 1024.
+        """
+        reduced, loops = self.reduced(fusion.root), set(self.loops(fusion.root))
+        arguments = (x.axes for x in self.sources(fusion) if isinstance(x, Argument) and x.axes)
+        return any(set(axes) == loops and axes[-1] in self.long - set(reduced) for axes in arguments)
 
     @cached_property
     def hosts(self) -> dict[ClassId, tuple[Fusion, ...]]:

@@ -1,4 +1,7 @@
-"""What threads share of a nest, as ``lower/division.py`` has it: rows or, if these are few, the tiles inside them."""
+"""What threads share of a nest, as ``lower/division.py`` has it: rows or, if these are few, the tiles inside them.
+
+Of a reduction outside everything else they share chunks.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from ilang_eq.extract.trips import Loop, Node
+from ilang_eq.lower.chunks import chunked
 from ilang_eq.lower.division import FEW, TILED_UPDATES
-from ilang_eq.lower.ir import Accumulate
+from ilang_eq.lower.ir import Accumulate, Buffer, For
 
 
 class Tasks(NamedTuple):
@@ -33,8 +37,11 @@ class Tasks(NamedTuple):
         return ceil(self.number / threads) / self.number if threads > 1 else 1.0
 
 
-def tasks_of(loop: Loop, threads: int) -> Tasks:
-    """The tasks of ``loop``."""
+def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> Tasks:
+    """The tasks of ``loop``, which is ``nest`` at some extents; ``buffers`` are those of the kernel."""
+    if threads > 1 and not nest.parallel:
+        chunks = chunked(nest, (), {buffer.name: buffer for buffer in buffers}, "_chunk")
+        return Tasks(1.0 if chunks is None else ceil(loop.trips * loop.step / chunks.length))
     rows = _rows(loop)
     found = Tasks(prod(row.trips for row in rows), len(rows) > 1)
     if threads == 1 or not rows or found.number >= FEW:

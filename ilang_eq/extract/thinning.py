@@ -17,9 +17,6 @@ from ilang_eq.extract.elimination import Table
 from ilang_eq.extract.rows import Costs
 from ilang_eq.rewrites.space import ClassId
 
-_SMALL = 8
-"""Classes of a space in which the best with and without packing are both kept, for the full model to judge."""
-
 Edges = dict[tuple[ClassId, ClassId], Costs]
 
 
@@ -51,7 +48,7 @@ def thinned(model: AdditiveModel, tables: Sequence[Table]) -> tuple[AdditiveMode
 
 def _packed(model: AdditiveModel, c: ClassId) -> list[frozenset[ClassId]]:
     """The packed arguments that each state of a class reads; none in a large space, where there is no room for both."""
-    if len(model.structure.classes) > _SMALL:
+    if not model.structure.small:
         return [frozenset()] * len(model.domains[c])
     reads = [frozenset() if s is None else frozenset(model.structure.reads(s.fusion)) for s in model.domains[c]]
     return [read & model.structure.copies for read in reads]

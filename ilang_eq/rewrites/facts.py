@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from ilang_eq.rewrites.decode import is_computed
 from ilang_eq.rewrites.encode import node_text
-from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Reduce, Variant
+from ilang_eq.rewrites.space import Apply, AxisId, ClassId, EClass, ENode, Number, Read, Reduce, Variant
 from ilang_eq.rewrites.vocabulary import set_of, vec_of
 
 DECLARATIONS = """
@@ -52,11 +52,16 @@ def loops_of(node: ENode, classes: Mapping[ClassId, EClass], of: ClassId) -> fro
 
 
 def batch_axes(classes: Mapping[ClassId, EClass]) -> tuple[AxisId, ...]:
-    """The axes of every variant and every input, scalars aside: no two of their iterations share anything."""
+    """The axes of every variant and every input, scalars aside: no two of their iterations share anything.
+
+    But for one along the rows of an input that is reduced across its rows: iterations share pages, and to go through
+    the rows in turn may be better.
+    """
     nodes = [(c, node) for c, found in classes.items() for node in found.nodes]
     spanned = [loops for c, node in nodes if (loops := loops_of(node, classes, c))]
     reduced = frozenset(a for _, node in nodes if isinstance(node, Reduce) for a in node.axes)
-    return tuple(sorted(frozenset.intersection(*spanned) - reduced)) if spanned else ()
+    along = frozenset(n.axes[-1] for _, n in nodes if isinstance(n, Read) and reduced.intersection(n.axes[:-1]))
+    return tuple(sorted(frozenset.intersection(*spanned) - reduced - along)) if spanned else ()
 
 
 def facts(classes: Mapping[ClassId, EClass]) -> str:

@@ -17,6 +17,7 @@ from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Bound, Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
 from ilang_eq.extract.search import propose
+from ilang_eq.extract.starts import TILES
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
@@ -201,8 +202,8 @@ def test_a_tile_is_found_behind_one_that_is_no_better(steps: int, monkeypatch: p
 def test_in_the_end_a_tile_may_take_all_of_an_axis_that_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, keys, width = 1000, 4 * search.WHOLE, 200
     _, options, in_the_end = walk_of(spaces.attention, spaces.attention_extents(rows, keys, width), monkeypatch)
-    assert {found[-1] for found in options.values()} == {search.TILES[-1]}
-    assert {found[-1] for found in in_the_end.values()} == {search.TILES[-1], rows}
+    assert {found[-1] for found in options.values()} == {TILES[-1]}
+    assert {found[-1] for found in in_the_end.values()} == {TILES[-1], rows}
 
 
 def test_the_same_search_gives_the_same_candidates() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ilang_eq.extract.tasks import tasks_of
+from ilang_eq.extract.tasks import Tasks
+from ilang_eq.extract.tasks import tasks_of as shared
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.fills import in_first_blocks
+from ilang_eq.lower.ir import Buffer, For
 
 
 def panels(columns: int, block: int) -> Component:
@@ -18,15 +20,25 @@ def panels(columns: int, block: int) -> Component:
     )
 
 
-def nest(component: Component, *shapes: tuple[int, ...]) -> Loop:
-    """The last outermost loop of ``component`` at the extents of ``shapes``."""
+Nest = tuple[Loop, For, tuple[Buffer, ...]]
+
+
+def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
+    """The last outermost loop of ``component`` at the extents of ``shapes``, and as it is written."""
     extents = {(n, d): extent for n, shape in enumerate(shapes) for d, extent in enumerate(shape)}
-    (*_, last) = evaluate(in_first_blocks(lower(wire(component)).kernels[-1]).body, extents)
+    program = lower(wire(component))
+    body = in_first_blocks(program.kernels[-1]).body
+    last, written = evaluate(body, extents)[-1], body[-1]
     assert isinstance(last, Loop)
-    return last
+    assert isinstance(written, For)
+    return last, written, program.buffers
 
 
-def product(rows: int, inner: int, columns: int) -> Loop:
+def tasks_of(found: Nest, threads: int) -> Tasks:
+    return shared(*found, threads)
+
+
+def product(rows: int, inner: int, columns: int) -> Nest:
     return nest(panels(64, 256), (rows, inner), (inner, columns))
 
 
@@ -58,3 +70,16 @@ def test_rows_of_several_loops() -> None:
     assert tasks.used(3) == 3
     assert tasks.share(3) == 27 / 80
     assert tasks.share(1) == 1.0
+
+
+def test_a_reduction_outside_everything_else_is_shared_in_chunks() -> None:
+    columns = nest(i("+ij~j||ij"), (4096, 512))
+    assert tasks_of(columns, threads=2).number == 4096 / 256
+    assert tasks_of(columns, threads=1).number == 1
+    tiled = nest(i("+ij~j|i:6|iji'"), (4096, 512))
+    assert tasks_of(tiled, threads=2).number == 16, "chunks of 258 rows"
+
+
+def test_a_reduction_with_partial_results_as_large_as_what_it_reads_is_not_shared() -> None:
+    outer_product = nest(i("ki*kj~kij||kij") >> i("+kij~ij||kij0"), (4096, 512), (4096, 512))
+    assert tasks_of(outer_product, threads=2).number == 1
