@@ -150,6 +150,11 @@ def best_k(
     return sorted(found.values())
 
 
+def width(domains: Sequence[int], tables: Sequence[Table]) -> int:
+    """Entries of the largest table that ``eliminate`` needs at one grid point."""
+    return _elimination_order(domains, tables)[1]
+
+
 def _check(table: Table, domains: Sequence[int], grid: int) -> None:
     expected = tuple(domains[v] for v in table.scope)
     shape = table.values.shape

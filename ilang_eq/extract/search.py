@@ -22,7 +22,7 @@ from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
-from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate
+from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate, width
 from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.models import Models
@@ -48,6 +48,9 @@ _NEAREST = 3
 NOTABLE = 1.03
 """What a thorough search finds counts if what was found before takes this many times as long: the model's differences
 of less say nothing, and what is unusual is what it knows least."""
+
+_THOROUGH_ENTRIES = 1_000_000
+"""Entries of the largest table at all tiles that a thorough search starts from, about 0.1 s of an elimination."""
 
 _LARGE = 8
 """Reductions with this part of the largest one's iterations, or more, are done otherwise in further candidates."""
@@ -91,6 +94,8 @@ def propose(
         def best(breadth: Breadth, k: int, departures: Departures) -> list[Sized]:
             built = build(structure, processor, estimate, breadth)
             model, tables = thinned(built, built.tables(_knobs(sizes, begin)))
+            if breadth.thorough and width(model.sizes, tables) * len(begin) > _THOROUGH_ENTRIES:
+                raise TooWide("a thorough search would take too long", expected="fewer ways to compute a class")
             return _best(Tiling(model, sizes, options(structure, sizes), sized), tables, begin, k, departures)
 
         if breadth.thorough:

@@ -31,9 +31,6 @@ Options = Mapping[AxisId, tuple[int, ...]]
 _FULL_PRODUCT = 128
 """Combinations of tile sizes that one elimination answers."""
 
-_THOROUGH_PRODUCT = 192
-"""The same where a search is thorough: all those of two axes."""
-
 _ALIKE = (8, 16, 32, 64, 256)
 """Tile sizes that are the same for all axes."""
 
@@ -61,7 +58,7 @@ def starts(
 ) -> list[Tiles]:
     """All combinations of tile sizes if they are few, else those that a search may start from."""
     found = options(structure, sizes)
-    if math.prod(map(len, found.values())) <= (_FULL_PRODUCT if not thorough else _THOROUGH_PRODUCT):
+    if math.prod(map(len, found.values())) <= _FULL_PRODUCT:
         return [dict(zip(found, tiles, strict=True)) for tiles in product(*found.values())]
     alike = [{axis: _fitting(tiles, tile) for axis, tiles in found.items()} for tile in _ALIKE]
     random = np.random.default_rng(seed)

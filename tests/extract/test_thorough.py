@@ -1,4 +1,4 @@
-"""What only a thorough search finds, at extents of which no workload is: each against the same product as it is easy."""
+"""What only a thorough search finds, at extents of no workload: each against the same product where it is easy."""
 
 from __future__ import annotations
 
