@@ -77,6 +77,14 @@ def _rule(tier: Tier, name: str, doc: str, text: str) -> Rule:
     return Rule(name, doc, "algebra", text, tier)
 
 
+def _split_total(op: str) -> str:
+    """A reduction to a single number by ``op``, one axis before the others."""
+    return f"""
+        (rule ((= t (Red "{op}" j x)) (= j (axes x)) (> (set-length j) 1) (axis k) (set-contains j k))
+              ((union t (Red "{op}" (set-remove j k) (Red "{op}" (set-of k) x)))))
+        """
+
+
 def _merged_numbers(inner: str, outer: str) -> str:
     """One number for two that follow each other."""
     op = "div" if inner == outer == "div" else "mul"
@@ -142,6 +150,12 @@ EXACT = (
                (!= (set-diff j a) j) (!= (set-diff j a) (set-empty)))
               ((union t (Red "min" (set-intersect j a) (Red "min" (set-diff j a) m)))))
         """,
+    ),
+    _rule(
+        "exact",
+        "split-total-extremum",
+        "max_{J∪K} x → max_J max_K x if no axis is left, K one axis, and for min: partial results are then of rows",
+        "\n".join(_split_total(op) for op in ("max", "min")),
     ),
     _rule(
         "exact",
@@ -216,6 +230,12 @@ REASSOCIATING = (
                (!= (set-diff j a) j) (!= (set-diff j a) (set-empty)))
               ((union t (Red "add" (set-intersect j a) (Red "add" (set-diff j a) m)))))
         """,
+    ),
+    _rule(
+        "reassociating",
+        "split-total",
+        "Σ_{J∪K} x → Σ_J Σ_K x if no axis is left, K one axis, and for products: partial results are then of rows",
+        "\n".join(_split_total(op) for op in ("add", "mul")),
     ),
     _rule(
         "reassociating",

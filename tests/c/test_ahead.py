@@ -124,17 +124,22 @@ def test_rows_are_asked_for_before_they_are_copied(form: str, monkeypatch: pytes
     assert set(np.flatnonzero(count)) == expected
 
 
-TALL = i("ik*kj~ikj|j:64,k:8|ikjk'j'") >> i("+ikj~ij|j:64,k:8|ikjk'j'0")
-"""One row after another of the second factor, 64 columns of each, in tiles of 8 rows."""
+def tall(columns: int) -> Component:
+    """One row after another of the second factor, so many columns of each, in tiles of 8 rows."""
+    tile = f"|j:{columns},k:8|ikjk'j'"
+    return i(f"ik*kj~ikj{tile}") >> i(f"+ikj~ij{tile}0")
+
+
+TALL = tall(128)
 
 
 @needs_compiler
 def test_rows_of_large_arguments_are_asked_for_a_page_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    width, columns = 24, 128
+    width, columns = 24, 256
     monkeypatch.setattr(ahead, "FAR", width * columns)
     count = asked(TALL, 1, width, columns, monkeypatch, "fetch_streamed")
-    steps = STREAMED // 64
-    assert set(np.flatnonzero(count)) == {(k + steps) * columns + j for k in range(width) for j in (0, 64)}
+    steps = STREAMED // 128
+    assert set(np.flatnonzero(count)) == {(k + steps) * columns + j for k in range(width) for j in (0, 128)}
     assert count.max() == 1
     assert not asked(TALL, 1, width, columns - 1, monkeypatch, "fetch_streamed").any(), "near enough without"
 
@@ -153,10 +158,19 @@ def test_rows_are_asked_for_along_which_a_reduction_goes(monkeypatch: pytest.Mon
 
 @needs_compiler
 def test_a_row_of_the_next_tile_is_not_asked_for_if_much_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    width, columns = 24, 128
+    width, columns = 24, 256
     monkeypatch.setattr(ahead, "FAR", 1)
     monkeypatch.setattr(ahead, "ROOM", 8 * columns - 1)
     assert not asked(TALL, 1, width, columns, monkeypatch, "fetch_streamed").any()
+
+
+def test_rows_are_not_asked_for_along_which_the_next_tiles_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefetchers follow narrow tiles along their rows, unless these soon go on with the rows below."""
+    monkeypatch.setattr(ahead, "FAR", 1)
+    assert "fetch_streamed(" in emit(program(tall(128)))
+    assert "fetch_streamed(" not in emit(program(tall(64)))
+    down = "|j:4:32,k:4|jkij'k'j''"
+    assert "fetch_streamed(" in emit(program(i(f"ik*kj~ikj{down}") >> i(f"+ikj~ij{down}0")))
 
 
 def test_rows_that_the_next_reduction_reads_again_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ TRIGGERS: dict[str, list[Component]] = {
     "unit": [i("^ij~ij") >> i(text) >> i("-ij~ij") for text in ("ij*1~ij", "1*ij~ij", "ij/1~ij")],
     "merge-extrema": [i(">ijk~ij") >> i(">ij~i"), i("<ijk~ik") >> i("<ik~.")],
     "split-extremum": [i("i+ij~ij") >> i(">ij~."), i("i+ij~ij") >> i("<ij~.")],
+    "split-total-extremum": [i(">ij~."), i("<ijk~.")],
+    "split-total": [i("+ij~."), i("*ijk~.")],
     "shift-extremum": [
         i(text) >> i(f"{op}ij~i") for op in "><" for text in ("ij+i~ij", "ij-i~ij", "i-ij~ij", "ij+.~ij")
     ],
