@@ -1,6 +1,7 @@
 """Kernels found by the cost model alone against their peers, on the CPU.
 
     python -m benchmarks.cpu [--threads N] [--rounds N] [--calm SECONDS] [--only CONTESTANT ...] [workload ...]
+    python -m benchmarks.cpu --breadth ...                  # what has no target: benchmarks/breadth.py
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
@@ -9,9 +10,9 @@ that the median; a peer that cannot write into given memory takes part in both. 
 (``benchmarks.limits``), the error is against float64. On a machine that others share, ``--calm`` has each call wait
 that long at most for a moment in which they leave it alone, and repeats it if it ends in another (``benchmarks.calm``).
 
-Writes ``cpu.tN.json`` (rows of earlier runs stay), ``cpu.tN.svg``, and each schedule found as 𝚒 text under
-``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and a slower
-compiler can be told apart. What is not installed is listed as missing.
+Writes ``cpu.tN.json``, or ``breadth.tN.json`` (rows of earlier runs stay), an SVG beside it, and each schedule found as
+𝚒 text under ``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and
+a slower compiler can be told apart. What is not installed is listed as missing.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
+from benchmarks.breadth import BREADTH
 from benchmarks.calm import Calm
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
 from benchmarks.peers import numpy_ops
 from benchmarks.plot import plot
-from benchmarks.workloads import Workload, chosen
+from benchmarks.workloads import WORKLOADS, Workload, chosen
 from ilang_eq.extract.machine import Machine, detect
 
 Row = dict[str, Any]
@@ -152,6 +154,7 @@ def _schedule(directory: Path | None, workload: Workload, threads: int) -> str |
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
+    parser.add_argument("--breadth", action="store_true", help="the workloads of benchmarks/breadth.py")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--calm", type=float, metavar="SECONDS", help="wait so long at most for calm moments")
@@ -168,11 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine = detect()
     entered = [c for c in CONTESTANTS if options.only is None or c.name in options.only]
     about = {"machine": machine.name, "system": platform.platform(), "versions": versions([c.library for c in entered])}
-    path = options.out / f"cpu.t{options.threads}.json"
+    path = options.out / f"{'breadth' if options.breadth else 'cpu'}.t{options.threads}.json"
     rows: list[Row] = []
     calm = None if options.calm is None else Calm(options.calm)
     with Arena(entered, options.threads, options.python, calm) as arena:
-        for workload in chosen(options.names):
+        for workload in chosen(options.names, BREADTH if options.breadth else WORKLOADS):
             known = _schedule(options.schedules, workload, options.threads)
             outcome = arena.run(workload, options.rounds, options.seed, known)
             errors = _errors(outcome.results, reference(workload, options.seed))

@@ -1,9 +1,9 @@
 """The workloads as formulas over an array library's operations, written once for all peers.
 
 ``ops`` is a module of ``benchmarks.peers``: it offers ``matmul exp log sqrt tanh sum mean max min expand transposed
-softmax logsumexp relu silu layer_norm`` under one signature, each by the best function that its library has. Reductions
-take an axis and ``keepdims``; ``softmax``, ``logsumexp`` and ``layer_norm`` go over the last axis. Operators work on
-arrays as usual.
+softmax logsumexp relu silu sigmoid layer_norm einsum`` under one signature, each by the best function that its library
+has. Reductions take an axis and ``keepdims``; ``softmax`` and ``logsumexp`` go over the last axis unless told another,
+``layer_norm`` over the last. Operators work on arrays as usual.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from benchmarks.breadth import BREADTH
 from benchmarks.contest import CONTESTANTS, Contestant, Prepared, seconds
 from benchmarks.workloads import WORKLOADS
 
@@ -53,7 +54,7 @@ class Worker:
     def _prepare(self, name: str, seed: int, schedule: str | None, path: str) -> Mapping[str, Any]:
         """Draw inputs, compile, run each kind once, and leave the result in the file ``path``."""
         self.prepared = None
-        workload = next(w for w in WORKLOADS if w.name == name)
+        workload = next(w for w in (*WORKLOADS, *BREADTH) if w.name == name)
         prepare = self.contestant.prepare()
         found = prepare(self.contestant.mode, workload, workload.arrays(seed=seed), self.threads, schedule)
         if found is None:

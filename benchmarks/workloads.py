@@ -56,6 +56,7 @@ class Workload:
         ranked: shapes at which schedules are ranked, where the full ones take too long.
         rules: risky rules that ours may use, because the best peer's call computes the same with the same rounding.
         title: what is computed, in a few words, for tables.
+        source: its 𝚒 text, if it has no file.
     """
 
     name: str
@@ -68,11 +69,12 @@ class Workload:
     ranked: tuple[Shape, ...] | None = None
     rules: tuple[str, ...] = ()
     title: str = ""
+    source: str = ""
 
     @property
     def text(self) -> str:
         """The component, as 𝚒 text."""
-        return (COMPONENTS / f"{self.component}.i").read_text(encoding="utf-8")
+        return self.source or (COMPONENTS / f"{self.component}.i").read_text(encoding="utf-8")
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -351,13 +353,13 @@ HELD_OUT = ("w12-nearest", "w13-decode", "w14-variance")
 """Kept from whoever tunes the cost model; ``ranking`` reports them apart."""
 
 
-def chosen(prefixes: Sequence[str]) -> list[Workload]:
+def chosen(prefixes: Sequence[str], among: Sequence[Workload] = WORKLOADS) -> list[Workload]:
     """The workloads whose names begin with one of ``prefixes``; all if there are none.
 
     Raises:
         SystemExit: a prefix that no name begins with.
     """
     for prefix in prefixes:
-        if not any(w.name.startswith(prefix) for w in WORKLOADS):
-            raise SystemExit(f"no workload {prefix!r}; there are: {', '.join(w.name for w in WORKLOADS)}")
-    return [w for w in WORKLOADS if not prefixes or any(w.name.startswith(p) for p in prefixes)]
+        if not any(w.name.startswith(prefix) for w in among):
+            raise SystemExit(f"no workload {prefix!r}; there are: {', '.join(w.name for w in among)}")
+    return [w for w in among if not prefixes or any(w.name.startswith(p) for p in prefixes)]

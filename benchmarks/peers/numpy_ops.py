@@ -17,15 +17,23 @@ def transposed(x: Array) -> Array:
     return np.swapaxes(x, -1, -2)
 
 
-def softmax(x: Array) -> Array:
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    e /= np.sum(e, axis=-1, keepdims=True)
+def einsum(pattern: str, *operands: Array) -> Array:
+    return np.einsum(pattern, *operands, optimize=True)
+
+
+def softmax(x: Array, axis: int = -1) -> Array:
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    e /= np.sum(e, axis=axis, keepdims=True)
     return e
 
 
-def logsumexp(x: Array) -> Array:
-    top = np.max(x, axis=-1)
-    return np.log(np.sum(np.exp(x - top[..., None]), axis=-1)) + top
+def logsumexp(x: Array, axis: int = -1) -> Array:
+    top = np.max(x, axis=axis, keepdims=True)
+    return (np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top).squeeze(axis)
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
 
 
 def relu(x: Array) -> Array:

@@ -90,11 +90,20 @@ def relu(x: Node) -> Node:
 
 
 def silu(x: Node) -> Node:
-    return x * _unary("Sigmoid", x)
+    return x * sigmoid(x)
 
 
-def softmax(x: Node) -> Node:
-    return _unary("Softmax", x, axis=-1)
+def sigmoid(x: Node) -> Node:
+    return _unary("Sigmoid", x)
+
+
+def einsum(pattern: str, *operands: Node) -> Node:
+    rank = len(pattern.partition("->")[2].strip())
+    return operands[0].graph.node("Einsum", rank, *operands, equation=pattern)
+
+
+def softmax(x: Node, axis: int = -1) -> Node:
+    return _unary("Softmax", x, axis=axis)
 
 
 def matmul(a: Node, b: Node) -> Node:
@@ -127,8 +136,8 @@ def min(x: Node, axis: int, keepdims: bool) -> Node:
     return _reduced("ReduceMin", x, axis, keepdims)
 
 
-def logsumexp(x: Node) -> Node:
-    return _reduced("ReduceLogSumExp", x, -1, keepdims=False)
+def logsumexp(x: Node, axis: int = -1) -> Node:
+    return _reduced("ReduceLogSumExp", x, axis, keepdims=False)
 
 
 def layer_norm(x: Node, gain: Node, shift: Node, epsilon: float) -> Node:

@@ -57,12 +57,20 @@ def transposed(x: Any) -> Any:
     return x.transpose(-1, -2)
 
 
-def softmax(x: Any) -> Any:
-    return x.softmax(-1)
+def einsum(pattern: str, *operands: Any) -> Any:
+    return type(operands[0]).einsum(pattern, *operands)
 
 
-def logsumexp(x: Any) -> Any:
-    return x.logsumexp(-1)
+def sigmoid(x: Any) -> Any:
+    return x.sigmoid()
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    return x.softmax(axis)
+
+
+def logsumexp(x: Any, axis: int = -1) -> Any:
+    return x.logsumexp(axis)
 
 
 def layer_norm(x: Any, gain: Any, shift: Any, epsilon: float) -> Any:

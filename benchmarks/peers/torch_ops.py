@@ -9,7 +9,7 @@ torch: Any = importlib.import_module("torch")
 functional = torch.nn.functional
 
 matmul, exp, log, sqrt, tanh = torch.matmul, torch.exp, torch.log, torch.sqrt, torch.tanh
-relu, silu = functional.relu, functional.silu
+relu, silu, sigmoid, einsum = functional.relu, functional.silu, torch.sigmoid, torch.einsum
 
 
 def sum(x: Any, axis: int, keepdims: bool) -> Any:
@@ -36,12 +36,12 @@ def transposed(x: Any) -> Any:
     return x.transpose(-1, -2)
 
 
-def softmax(x: Any) -> Any:
-    return torch.softmax(x, -1)
+def softmax(x: Any, axis: int = -1) -> Any:
+    return torch.softmax(x, axis)
 
 
-def logsumexp(x: Any) -> Any:
-    return torch.logsumexp(x, -1)
+def logsumexp(x: Any, axis: int = -1) -> Any:
+    return torch.logsumexp(x, axis)
 
 
 def layer_norm(x: Any, gain: Any, shift: Any, epsilon: float) -> Any:
