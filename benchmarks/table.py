@@ -1,10 +1,10 @@
 """The results as a table for people, in Markdown: one row a workload, at one thread and at two.
 
-    python -m benchmarks.table [DIR]
+    python -m benchmarks.table [--breadth] [DIR]
 
-Reads ``cpu.t1.json`` and ``cpu.t2.json`` in DIR, which ``benchmarks.cpu`` writes. Times are medians in milliseconds at
-one thread, the best of cold and warm for each; a ratio is the best peer's time ÷ ours. The products of the harness are
-listed apart, with the geometric mean of their ratios.
+Reads ``cpu.t1.json`` and ``cpu.t2.json`` in DIR, or ``breadth.*``, of ``benchmarks.cpu``. Times are medians in
+milliseconds at one thread, the best of cold and warm for each; a ratio is the best peer's time ÷ ours. The products of
+the harness are listed apart, with the geometric mean of their ratios, and so are workloads that were unseen.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.breadth import SEEN, UNSEEN
 from benchmarks.contest import OURS
 from benchmarks.workloads import HARNESS, WORKLOADS, Workload
 
@@ -49,6 +50,16 @@ def line(workload: Workload, one: Row, two: Row | None) -> str:
         *(_ratio(row, kind) for row in (one, two) for kind in KINDS),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def breadth(ones: Mapping[str, Row], twos: Mapping[str, Row]) -> list[str]:
+    """The rows of workloads without targets that have results: those unseen, then the others, each with their mean."""
+    lines: list[str] = []
+    for group in (UNSEEN, SEEN):
+        known = [w for w in group if w.name in ones]
+        if known:
+            lines += [*_HEAD, *(line(w, ones[w.name], twos.get(w.name)) for w in known), _mean(known, ones, twos), ""]
+    return lines
 
 
 def table(ones: Mapping[str, Row], twos: Mapping[str, Row]) -> list[str]:
@@ -88,8 +99,10 @@ def _ms(seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", nargs="?", type=Path, default=HERE, metavar="DIR")
-    directory = parser.parse_args(arguments).directory
-    print("\n".join(table(*(rows_of(directory / f"cpu.t{threads}.json") for threads in (1, 2)))))
+    parser.add_argument("--breadth", action="store_true", help="of the workloads of benchmarks/breadth.py")
+    options = parser.parse_args(arguments)
+    name, lines = ("breadth", breadth) if options.breadth else ("cpu", table)
+    print("\n".join(lines(*(rows_of(options.directory / f"{name}.t{threads}.json") for threads in (1, 2)))))
 
 
 if __name__ == "__main__":

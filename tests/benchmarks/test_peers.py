@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.breadth import BREADTH
 from benchmarks.contest import PEERS, Contestant
 from benchmarks.peers import numpy_ops
 from benchmarks.workloads import WORKLOADS, Workload
@@ -27,6 +28,12 @@ def _check(contestant: Contestant, workload: Workload) -> None:
         result = prepared.as_numpy(call())
         assert result.shape == right.shape
         np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("workload", BREADTH, ids=lambda w: w.name)
+@pytest.mark.parametrize("name", ["numpy", "torch eager", "onnxruntime"])
+def test_peers_compute_what_has_no_target(name: str, workload: Workload) -> None:
+    _check(next(c for c in PEERS if c.name == name), workload)
 
 
 @pytest.mark.parametrize("workload", KINDS.values(), ids=lambda w: w.component)

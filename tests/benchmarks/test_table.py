@@ -35,3 +35,12 @@ def test_a_row_for_every_workload_and_the_mean_of_the_products(
     assert "| softmax of rows, 4096² | 0.9 | 1 | 50 % | torch eager 3 | 1.50 | 3.00 | 2.50 | 5.00 |" in lines
     assert "| matrix product 200×200×200 | 0.9 | 2 | 25 % | torch eager 4 | 2.00 |  |  |  |" in lines
     assert lines[-1] == "| geometric mean | 0.9 | | | | 1.00 | 1.00 |  |  |"
+
+
+def test_workloads_without_targets_are_listed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "breadth.t1.json", found("b-gram", 0.002, 0.001), found("b-rms-norm", 0.002, 0.004))
+    table.main(["--breadth", str(tmp_path)])
+    unseen, seen = capsys.readouterr().out.split("\n\n")[:2]
+    assert "| RMS norm, 8192×1024 | 0.9 |" in unseen
+    assert unseen.endswith("| geometric mean | 1 | | | | 2.00 | 4.00 |  |  |")
+    assert seen.strip().endswith("| geometric mean | 1 | | | | 0.50 | 1.00 |  |  |")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.breadth import BREADTH
 from benchmarks.peers import numpy_ops
 from benchmarks.workloads import HELD_OUT, WORKLOADS, Workload, chosen
 from ilang_eq.lang.reading import read_component
@@ -10,9 +11,10 @@ from ilang_eq.lang.shapes import infer
 from ilang_eq.lang.wiring import wire
 
 KINDS = {workload.component: workload for workload in WORKLOADS}
+EACH = [*KINDS.values(), *BREADTH]
 
 
-@pytest.mark.parametrize("workload", KINDS.values(), ids=lambda w: w.component)
+@pytest.mark.parametrize("workload", EACH, ids=lambda w: w.component or w.name)
 def test_component_and_formula_agree(workload: Workload) -> None:
     arrays = [a.astype(np.float64) for a in workload.arrays(workload.small)]
     component = read_component(workload.text)
@@ -22,7 +24,7 @@ def test_component_and_formula_agree(workload: Workload) -> None:
     np.testing.assert_allclose(computed, right, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+@pytest.mark.parametrize("workload", [*WORKLOADS, *BREADTH], ids=lambda w: w.name)
 def test_shapes_fit_the_component(workload: Workload) -> None:
     inferred = infer(wire(read_component(workload.text)))
     for shapes in (workload.shapes, workload.small, workload.ranking_shapes):
@@ -30,7 +32,7 @@ def test_shapes_fit_the_component(workload: Workload) -> None:
 
 
 def test_components_are_not_scheduled() -> None:
-    for workload in KINDS.values():
+    for workload in EACH:
         assert "|" not in workload.text.replace(" | ", "")
 
 
@@ -39,5 +41,7 @@ def test_names_choose_workloads() -> None:
     assert len({w.name for w in WORKLOADS}) == len(WORKLOADS)
     assert len(chosen(["w1-"])) == 21
     assert {w.name for w in chosen(HELD_OUT)} == set(HELD_OUT)
+    assert len({w.name for w in (*WORKLOADS, *BREADTH)}) == len(WORKLOADS) + len(BREADTH)
+    assert [w.name for w in chosen(["b-gram"], BREADTH)] == ["b-gram"]
     with pytest.raises(SystemExit, match="no workload 'w99'"):
         chosen(["w99"])

@@ -1,0 +1,1 @@
+(I | i("+kl~lk|k:16|klk'")) >> i("il*lk~lik|i:4:6,k:16|iki'li''k'") >> i("+lik~ik|i:4:6,k:16|iki'li''k'0") >> (I & i(">ik~i|i:24|i0i'k")) >> i("ik-i~ik|i:24|i01i'k") >> i("^ik~ik|i:24|ii'k0") >> ((I | i("+kj~kj|j:96|jkj'")) >> i("ik*kj~kij|i:4:6,j:6:16|j1ii'j'ki''j''") >> i("+kij~ij|i:4:6,j:6:16|jii'j'ki''j''0") & i("+ik~i")) >> i("ij/i~ij|i:24,j:96|ji0i'j'")
