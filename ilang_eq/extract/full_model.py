@@ -197,7 +197,8 @@ def program_cost(
         nests = known.kernels.setdefault(key, [])
         if not nests:
             body = in_first_blocks(kernel).body
-            found = _nests(body, buffers, extents, machine, threads, fetched, known, most - seconds - launch)
+            left = most - seconds - launch
+            found = _nests(body, kernel.body, buffers, extents, machine, threads, fetched, known, left)
             if found is None:
                 return Cost(most, ())
             nests += found
@@ -208,6 +209,7 @@ def program_cost(
 
 def _nests(
     body: Sequence[Statement],
+    before: Sequence[Statement],
     buffers: Sequence[Buffer],
     extents: Extents,
     machine: Machine,
@@ -219,6 +221,7 @@ def _nests(
     """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
 
     Args:
+        before: the statements before sums began in their first blocks, which is when threads get their shares.
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
         most: seconds; what is found to take more is not gone into further.
     """
@@ -232,7 +235,8 @@ def _nests(
     costs: list[_NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
-    tasks = [(loop, tasks_of(loop, nest, buffers, threads)) for loop, nest in loops]
+    written = {statement.variable: statement for statement in before if isinstance(statement, For)}
+    tasks = [(loop, tasks_of(loop, written.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
     issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:

@@ -95,15 +95,15 @@ class Scope:
 class Fusions:
     """A space's nodes, as far as ``scope`` goes, without the fusions that are ``excluded`` and ``dropped`` variants.
 
-    What is dropped reads nothing; of what is excluded, the variants may still be in other fusions. Axes are ``long`` if
-    that many floats are a page or more.
+    What is dropped reads nothing; of what is excluded, the variants may still be in other fusions. ``sizes`` are of the
+    axes, where they are known.
     """
 
     space: Space
     scope: Scope = Scope()
     excluded: frozenset[Fusion] = frozenset()
     dropped: frozenset[Variant] = frozenset()
-    long: frozenset[AxisId] = frozenset()
+    sizes: Mapping[AxisId, int] = field(default_factory=dict)
 
     @cached_property
     def layouts(self) -> dict[ClassId, tuple[AxisId, ...]]:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.fusions import Argument, Fusion, Fusions, producers_first, read_together
 from ilang_eq.lang.expr import Expr
 from ilang_eq.rewrites.decode import constant_classes, is_copy
@@ -63,9 +64,13 @@ class Structure(Fusions):
         4096² floats take 3.7 ms instead of 6.9 on Zen 3. Shorter rows come back to accumulators that are still on
         their way to the cache: 1.5 times as long for rows of 256 floats, as long for 1024.
         """
-        reduced, loops = self.reduced(fusion.root), set(self.loops(fusion.root))
+        reduced = self.reduced(fusion.root)
+        loops = {axis for axis in self.loops(fusion.root) if self.sizes.get(axis) != 1}
         arguments = (x.axes for x in self.sources(fusion) if isinstance(x, Argument) and x.axes)
-        return any(set(axes) == loops and axes[-1] in self.long - set(reduced) for axes in arguments)
+        return any(
+            loops.issubset(axes) and axes[-1] not in reduced and self.sizes.get(axes[-1], 0) * ELEMENT_BYTES >= PAGE
+            for axes in arguments
+        )
 
     @cached_property
     def hosts(self) -> dict[ClassId, tuple[Fusion, ...]]:

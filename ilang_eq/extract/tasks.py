@@ -1,6 +1,6 @@
-"""What threads share of a nest, as ``lower/division.py`` has it: rows or, if these are few, the tiles inside them.
+"""What threads share of a nest, as ``lower/division.py`` has it: rows or, if these are few, what is inside them.
 
-Of a reduction outside everything else they share chunks.
+That is tiles, or chunks of what a row reduces; and so are chunks of a reduction that stands outside everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ilang_eq.extract.trips import Loop, Node
 from ilang_eq.lower.chunks import chunked
-from ilang_eq.lower.division import FEW, TILED_UPDATES
+from ilang_eq.lower.dependence import independent
+from ilang_eq.lower.division import FEW, TILED_UPDATES, rows_of
 from ilang_eq.lower.ir import Accumulate, Buffer, For
 
 
@@ -40,16 +41,34 @@ class Tasks(NamedTuple):
 def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> Tasks:
     """The tasks of ``loop``, which is ``nest`` at some extents; ``buffers`` are those of the kernel."""
     if threads > 1 and not nest.parallel:
-        chunks = chunked(nest, (), {buffer.name: buffer for buffer in buffers}, "_chunk")
-        return Tasks(1.0 if chunks is None else ceil(loop.trips * loop.step / chunks.length))
+        return Tasks(max(1.0, _chunks(loop, nest, (), buffers)))
     rows = _rows(loop)
     found = Tasks(prod(row.trips for row in rows), len(rows) > 1)
     if threads == 1 or not rows or found.number >= FEW:
         return found
     tiles = _tiles(rows[-1].body)
-    if tiles is None or tiles.number < FEW:
-        return found
-    return Tasks(tiles.number, entered=found.number * tiles.entered)
+    if tiles is not None and tiles.number >= FEW:
+        return Tasks(tiles.number, entered=found.number * tiles.entered)
+    chunks = _chunks_in_rows(rows, nest, buffers)
+    return Tasks(chunks, entered=found.number) if chunks >= max(2.0, found.number) else found
+
+
+def _chunks_in_rows(rows: Sequence[Loop], nest: For, buffers: Sequence[Buffer]) -> float:
+    """The fewest chunks of anything that each of ``rows`` reduces; 0 if something is not cut."""
+    around = rows_of(nest)
+    if sum(loop.step > 1 for loop in around) > 1:
+        return 0.0
+    loops = {node.variable: node for node in rows[-1].body if isinstance(node, Loop)}
+    reducing = [s for s in around[-1].body if isinstance(s, For) and s.limit is None and not independent(s)]
+    if any(s.variable not in loops for s in reducing):
+        return 0.0
+    return min((_chunks(loops[s.variable], s, around, buffers) for s in reducing), default=0.0)
+
+
+def _chunks(loop: Loop, written: For, around: Sequence[For], buffers: Sequence[Buffer]) -> float:
+    """The chunks of ``loop``, which is ``written`` at some extents inside the loops ``around``; 0 if it is not cut."""
+    found = chunked(written, around, {buffer.name: buffer for buffer in buffers}, "_chunk")
+    return 0.0 if found is None else ceil(loop.trips * loop.step / found.length)
 
 
 def _rows(loop: Loop) -> tuple[Loop, ...]:

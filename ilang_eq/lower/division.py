@@ -90,7 +90,7 @@ def _apart(kernel: Kernel, division: _Division) -> tuple[Apart, ...]:
     """The versions of ``kernel`` for few rows; none if no row of it can be shared."""
     match code(kernel.body):
         case (For(parallel=True) as outer,) if not innermost(outer):
-            rows = _rows(outer)
+            rows = rows_of(outer)
         case _:
             return ()
     if sum(loop.step > 1 for loop in rows) > 1:
@@ -168,7 +168,7 @@ def _serial(kernel: Kernel, rows: Sequence[For], body: Sequence[Statement], suff
     return Kernel(f"{kernel.name}_{suffix}", (*comments, *inner))
 
 
-def _rows(outer: For) -> tuple[For, ...]:
+def rows_of(outer: For) -> tuple[For, ...]:
     """``outer`` and the independent loops perfectly inside it that are not the innermost."""
     loops = [outer]
     while True:

@@ -27,8 +27,7 @@ def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
     """The last outermost loop of ``component`` at the extents of ``shapes``, and as it is written."""
     extents = {(n, d): extent for n, shape in enumerate(shapes) for d, extent in enumerate(shape)}
     program = lower(wire(component))
-    body = in_first_blocks(program.kernels[-1]).body
-    last, written = evaluate(body, extents)[-1], body[-1]
+    last, written = evaluate(in_first_blocks(program.kernels[-1]).body, extents)[-1], program.kernels[-1].body[-1]
     assert isinstance(last, Loop)
     assert isinstance(written, For)
     return last, written, program.buffers
@@ -78,6 +77,14 @@ def test_a_reduction_outside_everything_else_is_shared_in_chunks() -> None:
     assert tasks_of(columns, threads=1).number == 1
     tiled = nest(i("+ij~j|i:6|iji'"), (4096, 512))
     assert tasks_of(tiled, threads=2).number == 16, "chunks of 258 rows"
+
+
+def test_few_rows_share_chunks_of_what_they_reduce() -> None:
+    tile = "|j:32,k:6|ikjk'j'"
+    rows = i(f"ik*kj~ikj{tile}") >> i(f"+ikj~ij{tile}0")
+    assert tasks_of(nest(rows, (1, 2048), (2048, 2048)), threads=2).number == 8, "chunks of 258"
+    assert tasks_of(nest(rows, (1, 2048), (2048, 2048)), threads=1).number == 1
+    assert tasks_of(nest(rows, (3, 500), (500, 2048)), threads=2).number == 3, "two chunks are fewer than the rows"
 
 
 def test_a_reduction_with_partial_results_as_large_as_what_it_reads_is_not_shared() -> None:

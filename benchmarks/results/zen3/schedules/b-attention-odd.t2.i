@@ -1,0 +1,1 @@
+(I | i("+kl~lk|k:16|klk'")) >> i("il*lk~lik|i:6,k:16|ikli'k'") >> i("+lik~ik|i:6,k:16|ikli'k'0") >> (I & i(">ik~i|i:6|i0i'k")) >> i("ik-i~ik|i:6|i01i'k") >> i("^ik~ik|i:6|ii'k0") >> ((I | i("+kj~kj|j:96|jkj'")) >> i("ik*kj~kij|i:6,j:6:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:6:16|jij'ki'j''0") & i("+ik~i")) >> i("ij/i~ij|i:6,j:96|ji0i'j'")

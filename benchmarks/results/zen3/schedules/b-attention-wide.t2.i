@@ -1,0 +1,1 @@
+(I | i("+kl~lk|k:48|klk'")) >> i("il*lk~lik|i:8:6,k:3:16|iki'k'li''k''") >> i("+lik~ik|i:8:6,k:3:16|iki'k'li''k''0") >> (I & i(">ik~i|i:48|i0i'k")) >> i("ik-i~ik|i:48|i01i'k") >> i("^ik~ik|i:48|ii'k0") >> ((I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:8:6,j:2:16|j1ii'j'ki''j''") >> i("+kij~ij|i:8:6,j:2:16|jii'j'ki''j''0") & i("+ik~i")) >> i("ij/i~ij|i:48,j:32|ji0i'j'")

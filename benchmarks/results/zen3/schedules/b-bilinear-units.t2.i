@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:4:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:4:16|jij'ki'j''0") | (I | i("+lj~lj|j:64|jlj'")) >> i("il*lj~lij|i:6,j:4:16|j1ij'li'j''") >> i("+lij~ij|i:6,j:4:16|jij'li'j''0")) >> i("ij*ij~ij|i:6,j:64|ji01i'j'")

@@ -1,0 +1,1 @@
+((I | (I & (I & I) >> i("jk*jk~jk|j:32|") >> i("+jk~j|j:32|jj'k0") >> i("j^0.5~j|j:32|j0j'")) >> i("jk/j~kj|j:32,k:256|j1kk'j'")) >> i("ik*kj~kij|i:6,j:2:16,k:256|jk1ij'k'i'j''") >> i("+kij~ij|i:6,j:2:16,k:256|jkij'k'i'j''0") & (I & I) >> i("ik*ik~ik|i:6|") >> i("+ik~i|i:6|ii'k0") >> i("i^0.5~i|i:6|i0i'")) >> i("ij/i~ij|j:32|j0ij'")

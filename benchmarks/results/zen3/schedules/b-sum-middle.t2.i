@@ -1,0 +1,1 @@
+i("+ikj~ij|i:4,j:8|ikji'j'")
