@@ -314,7 +314,7 @@ def build(
 def inside(structure: Structure, fusion: Fusion, sized: SizedRows) -> cost.Demand:
     """Running all members of ``fusion``, and fetching what they read of the component's arguments."""
     demand = cost.looping(sized)
-    fused = [member for member in fusion.members if _multiplies_into(structure, fusion, member)]
+    fused = [member for member in fusion.members if multiplies_into(structure, fusion, member)]
     for member in fusion.members:
         node = structure.node(member)
         unary = isinstance(node, Apply) and len(node.operands) == 1
@@ -336,7 +336,7 @@ def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int) -
     return cost.writing(sized, axes, last, site)
 
 
-def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
+def multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
     """Whether ``member`` is the product in a sum of products: one instruction computes both."""
     root = structure.node(fusion.root)
     if not isinstance(root, Reduce) or root.op != "add" or member.of != root.operand:

@@ -1,0 +1,46 @@
+"""The least that a schedule can take on a processor, whatever its loops: how much a further search may gain at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ilang_eq.extract.additive import multiplies_into
+from ilang_eq.extract.assemble import Schedule
+from ilang_eq.extract.expression_cost import rate_of
+from ilang_eq.extract.footprint import ELEMENT_BYTES
+from ilang_eq.extract.fusions import Argument, Fusion
+from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.rows import Processor
+from ilang_eq.extract.structure import Structure
+from ilang_eq.rewrites.space import Apply, AxisId
+
+
+def least_seconds(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int], processor: Processor) -> float:
+    """All operations at full speed, or every argument and result moved once, whichever takes longer.
+
+    They come from the first level that holds them all. What is computed before any call takes nothing.
+    """
+    states = [state for c, state in schedule.states.items() if c not in structure.ahead]
+    operations = sum(_operations(structure, state.fusion, sizes, processor.machine) for state in states)
+    read = {x for state in states for x in structure.sources(state.fusion) if isinstance(x, Argument)}
+    arguments = {x.input: math.prod(sizes[axis] for axis in x.axes) for x in read}
+    results = [math.prod(sizes[axis] for axis in axes) for axes in structure.layouts.values()]
+    moved = ELEMENT_BYTES * (sum(arguments.values()) + sum(results))
+    levels = processor.machine.levels
+    place = next(n for n, level in enumerate(levels) if moved <= level.bytes)
+    bandwidth = processor.threads * processor.bandwidth(place) * levels[place].abreast
+    return max(operations / processor.threads, moved / bandwidth) * 1e-9
+
+
+def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:
+    """Nanoseconds of all operations of a fusion on one core; a product in a sum of products is one with the sum."""
+    points = math.prod(sizes[a] for a in structure.loops(fusion.root))
+    fused = {member for member in fusion.members if multiplies_into(structure, fusion, member)}
+    total = 0.0
+    for member in (m for m in fusion.members if m not in fused):
+        node = structure.node(member)
+        unary = isinstance(node, Apply) and len(node.operands) == 1
+        rate = "fma" if fused and member == fusion.root else rate_of(node.op, unary)
+        total += 1 / getattr(machine.vector, rate)
+    return points * total
