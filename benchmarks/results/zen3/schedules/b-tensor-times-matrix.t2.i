@@ -1,1 +1,1 @@
-i("ilk*lj~ijlk|k:64,l:32|ikljl'k'") >> i("+ijlk~ijk|k:64,l:32|ikljl'k'0")
+i("+ilk~ilk|k:64|iklk'") >> ~i("lj*ilk~ijlk|k:64,l:64|ik1ljl'k'") >> i("+ijlk~ijk|k:64,l:64|ikljl'k'0")
