@@ -314,17 +314,23 @@ def build(
 def inside(structure: Structure, fusion: Fusion, sized: SizedRows) -> cost.Demand:
     """Running all members of ``fusion``, and fetching what they read of the component's arguments."""
     demand = cost.looping(sized)
-    fused = [member for member in fusion.members if multiplies_into(structure, fusion, member)]
-    for member in fusion.members:
-        node = structure.node(member)
-        unary = isinstance(node, Apply) and len(node.operands) == 1
-        rate = "fma" if fused and member == fusion.root else cost.rate_of(node.op, unary)
-        if member not in fused:
-            demand += cost.computing(sized, rate)
+    for rate in rates_of(structure, fusion):
+        demand += cost.computing(sized, rate)
     for operand in structure.sources(fusion):
         if isinstance(operand, Argument) and operand.axes:
             demand += cost.fetching(sized, operand.axes)
     return demand
+
+
+def rates_of(structure: Structure, fusion: Fusion) -> list[str]:
+    """The rates of the operations of ``fusion``; a product in a sum of products is one with the sum."""
+    fused = {member for member in fusion.members if _multiplies_into(structure, fusion, member)}
+    found: list[str] = []
+    for member in (m for m in fusion.members if m not in fused):
+        node = structure.node(member)
+        unary = isinstance(node, Apply) and len(node.operands) == 1
+        found.append("fma" if fused and member == fusion.root else cost.rate_of(node.op, unary))
+    return found
 
 
 def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int) -> cost.Demand:
@@ -336,7 +342,7 @@ def writing(structure: Structure, fusion: Fusion, sized: SizedRows, site: int) -
     return cost.writing(sized, axes, last, site)
 
 
-def multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
+def _multiplies_into(structure: Structure, fusion: Fusion, member: Variant) -> bool:
     """Whether ``member`` is the product in a sum of products: one instruction computes both."""
     root = structure.node(fusion.root)
     if not isinstance(root, Reduce) or root.op != "add" or member.of != root.operand:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ilang_eq.extract.additive import multiplies_into
+from ilang_eq.extract.additive import rates_of
 from ilang_eq.extract.assemble import Schedule
-from ilang_eq.extract.expression_cost import rate_of
 from ilang_eq.extract.footprint import ELEMENT_BYTES
 from ilang_eq.extract.fusions import Argument, Fusion
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.rows import Processor
 from ilang_eq.extract.structure import Structure
-from ilang_eq.rewrites.space import Apply, AxisId
+from ilang_eq.rewrites.space import AxisId
 
 
 def least_seconds(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int], processor: Processor) -> float:
@@ -34,13 +33,6 @@ def least_seconds(structure: Structure, schedule: Schedule, sizes: Mapping[AxisI
 
 
 def _operations(structure: Structure, fusion: Fusion, sizes: Mapping[AxisId, int], machine: Machine) -> float:
-    """Nanoseconds of all operations of a fusion on one core; a product in a sum of products is one with the sum."""
+    """Nanoseconds of all operations of a fusion on one core."""
     points = math.prod(sizes[a] for a in structure.loops(fusion.root))
-    fused = {member for member in fusion.members if multiplies_into(structure, fusion, member)}
-    total = 0.0
-    for member in (m for m in fusion.members if m not in fused):
-        node = structure.node(member)
-        unary = isinstance(node, Apply) and len(node.operands) == 1
-        rate = "fma" if fused and member == fusion.root else rate_of(node.op, unary)
-        total += 1 / getattr(machine.vector, rate)
-    return points * total
+    return points * sum(1 / getattr(machine.vector, rate) for rate in rates_of(structure, fusion))

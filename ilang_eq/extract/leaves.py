@@ -381,7 +381,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
     folds = tally.lanes > 1 and not mask & stack.innermost
-    # lanes whose shares come from rows of a tile too, which have an end of their own, are folded in each tile
+    # lanes that several rows of a tile add to are folded once for each tile
     several = folds and any(not mask >> n & 1 for n in range(stack.unrolled, len(stack.loops) - 1))
     moves = stack.accumulated(mask) if constant and not several else stack.entered * stack.copies(mask)
     tally.move(target, mask, 2 * moves)

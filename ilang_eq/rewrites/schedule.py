@@ -6,7 +6,8 @@ dominance:
 
   * an axis of every variant and every input, scalars aside, is a batch axis: its iterations share nothing, so a loop
     over it belongs outside everything that shares something, and two such loops commute. A nest has all of them,
-    outermost and in order, or no loop at all, and nothing is staged between them.
+    outermost and in order, or no loop at all, and nothing is staged between them. Columns of an input that is reduced
+    across its rows are none: their iterations share pages (``facts.batch_axes``).
   * beyond those a nest has at most ``DEPTH`` loops; an axis not among them is one tile.
 
 Whether a producer may be computed inside a consumer's loops depends on two nests, so it is a fact. Inside the first

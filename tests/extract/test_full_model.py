@@ -440,3 +440,8 @@ def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own(
     assert _issue(squares, *shapes, machine=own) < 0.6 * _issue(squares, *shapes, machine=shared)
     product = matmul("|i:6,j:16|ijki'j'")
     assert _issue(product, *shapes, machine=own) == pytest.approx(_issue(product, *shapes, machine=shared), rel=0.02)
+
+
+def test_lanes_that_rows_of_a_tile_share_are_folded_once_for_each_tile() -> None:
+    rows, tiles = (seconds(i(f"+ij~.|{tile}"), (64, 64)) for tile in ("j:16|ijj'", "i:4,j:16|iji'j'"))
+    assert tiles < 0.5 * rows
