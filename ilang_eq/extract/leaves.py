@@ -115,6 +115,7 @@ class _Tally:
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
+    spreading: float = 0.0
     masking: float = 0.0
     bytes: float = 0.0
     chain: float = 0.0
@@ -135,11 +136,18 @@ class _Tally:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""
         others = self.multiplying + self.masking if masked else self.multiplying
         beside = 2.0 - self.machine.fma_with_add
-        return others + self.adding - beside * min(others, self.adding)
+        alone = others + self.adding - beside * min(others, self.adding)
+        # one of two units of each kind can spread elements instead
+        longer, all_four = max(others, self.adding) + self.spreading, others + self.adding + self.spreading
+        return max(alone, longer * 2 / 3, all_four / 2) if self.spreading else alone
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
         return self.lanes if mask & self.stack.innermost else 1
+
+    def filling(self, width: int) -> float:
+        """How long an element takes in vectors of ``width``, in times of those of whole ones."""
+        return max(1.0, self.machine.port_lanes / width)
 
     def loads(self, mask: Mask) -> float:
         """How often elements that move with ``mask`` are loaded: a few vectors stay in registers until they move."""
@@ -165,8 +173,7 @@ class _Tally:
         width = self.width(mask)
         rates = self.machine.vector if width > 1 else self.machine.scalar
         self.slots += times / width
-        # a short vector takes as long as a whole one
-        time = times / getattr(rates, rate) * (self.machine.lanes / width if width > 1 else 1.0)
+        time = times / getattr(rates, rate) * (self.filling(width) if width > 1 else 1.0)
         if rate in ADDERS:
             self.adding += time
         else:
@@ -180,7 +187,13 @@ class _Tally:
         if width > 1 and place.buffer not in self.known.padded:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does
-        self.bytes += times * _SIZE * (1 if apart else self.machine.lanes / width)
+        self.bytes += times * _SIZE * (1 if apart else self.filling(width))
+
+    def broadcast(self, mask: Mask, times: float) -> None:
+        """Charge spreading ``times`` elements over registers; what a single vector takes stays an operand in memory."""
+        width = self.stack.loops[-1].width if self.lanes > 1 else None
+        if width is not None and width > self.lanes and not mask & self.stack.innermost:
+            self.spreading += times / self.machine.broadcasts
 
 
 def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Known = NOTHING) -> float:
@@ -324,6 +337,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         term = tally.terms[place] = _Term(mask)
         if place.indices:
             tally.move(place, mask, tally.loads(mask))
+            tally.broadcast(mask, tally.loads(mask))
             tally.rows += tally.stack.copies(tally.stack.rows(place))
     return term
 
@@ -411,4 +425,5 @@ def _fold(times: float, tally: _Tally) -> None:
         return
     joins, halvings = max(1.0, width / tally.lanes) - 1, log2(tally.lanes)
     tally.slots += times * (2 * joins + 1 + HALVE_SLOTS * halvings)
-    tally.adding += times * (joins + halvings) * machine.lanes / machine.vector.add
+    short = machine.port_lanes
+    tally.adding += times * (joins * max(tally.lanes, short) + halvings * short) / machine.vector.add

@@ -97,6 +97,10 @@ class Machine:
             some (``regions.LOSES``).
         split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
             With vectors as long as a line each lies in two, with shorter ones only some.
+        broadcasts: elements a nanosecond that are loaded and spread over a whole register, where one of the two units
+            that multiply and one of the two that add can do it, beside their own work; infinite where loads do it.
+        port_bits: width of the units that compute and load. A longer vector takes several of their cycles, a shorter
+            one as long as a whole one. Above ``vector_bits`` it counts as that.
         entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 
@@ -117,11 +121,18 @@ class Machine:
     page_streams: int = 32
     split_cycles: float = 1.2
     entry_cycles: float = 4.0
+    port_bits: int = 2048
+    broadcasts: float = float("inf")
 
     @property
     def lanes(self) -> int:
         """Elements in a vector."""
         return self.vector_bits // _BITS_PER_ELEMENT
+
+    @property
+    def port_lanes(self) -> int:
+        """Elements below which a vector takes as long as one of so many."""
+        return min(self.vector_bits, self.port_bits) // _BITS_PER_ELEMENT
 
 
 def names() -> tuple[str, ...]:

@@ -445,3 +445,28 @@ def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own(
 def test_lanes_that_rows_of_a_tile_share_are_folded_once_for_each_tile() -> None:
     rows, tiles = (seconds(i(f"+ij~.|{tile}"), (64, 64)) for tile in ("j:16|ijj'", "i:4,j:16|iji'j'"))
     assert tiles < 0.5 * rows
+
+
+@pytest.mark.parametrize(("columns", "faster"), [(8, True), (32, False)])
+def test_half_a_vector_takes_half_as_long_on_ports_of_half_its_width(columns: int, faster: bool) -> None:
+    tile = matmul(f"|i:6,j:{columns}|ijki'j'")
+    whole, half = (seconds(tile, (48, 64), (64, 32), machine=replace(MACHINE, port_bits=bits)) for bits in (512, 256))
+    assert half < 0.9 * whole if faster else half == pytest.approx(whole, rel=0.05)
+
+
+@pytest.mark.parametrize(("tile", "slower"), [("i:12,j:32", True), ("i:24,j:16", False)])
+def test_elements_for_several_vectors_are_spread_beside_additions(tile: str, slower: bool) -> None:
+    """As operands in memory they take no unit, nor do they where multiply-adds leave one free."""
+    s = f"|{tile}|"
+    distances = i(f"ik-kj~kij{s}ijki'j'") >> (I & I) >> i(f"kij*kij~kij{s}ijki'j'01") >> i(f"+kij~ij{s}ijki'j'0")
+    zen4 = load("x86_64_zen4")
+    for component, expected in ((distances, slower), (matmul(f"{s}ijki'j'"), False)):
+        free = seconds(component, (48, 64), (64, 64), machine=replace(zen4, broadcasts=float("inf")))
+        taken = seconds(component, (48, 64), (64, 64), machine=zen4)
+        assert taken > 1.05 * free if expected else taken == pytest.approx(free, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", names())
+def test_ports_are_as_wide_as_vectors_unless_said_otherwise(name: str) -> None:
+    described = load(name)
+    assert described.port_lanes == (8 if name == "x86_64_zen4" else described.lanes)
