@@ -405,7 +405,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     taken = beside(tally.vectors_beside(target))
     held = registers + stack.beside
     spilled = max(0.0, held - (machine.vector_registers - taken)) * registers / held
-    tally.slots += SPILL_SLOTS * spilled * stack.entered
+    slots = machine.split_spill_slots if tally.width(mask) > machine.port_lanes else SPILL_SLOTS
+    tally.slots += slots * spilled * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     chains = registers
     if folds:

@@ -470,3 +470,14 @@ def test_elements_for_several_vectors_are_spread_beside_additions(tile: str, slo
 def test_ports_are_as_wide_as_vectors_unless_said_otherwise(name: str) -> None:
     described = load(name)
     assert described.port_lanes == (8 if name == "x86_64_zen4" else described.lanes)
+
+
+@pytest.mark.parametrize(("tile", "slower"), [("i:6,j:128", True), ("i:6,j:64", False), ("i:12,j:24", False)])
+def test_whole_vectors_that_do_not_stay_in_registers_are_dear_where_units_are_half_as_wide(
+    tile: str, slower: bool
+) -> None:
+    zen4 = load("x86_64_zen4")
+    product = matmul(f"|{tile}|ijki'j'")
+    dear = seconds(product, (48, 64), (64, 384), machine=zen4)
+    plain = seconds(product, (48, 64), (64, 384), machine=replace(zen4, split_spill_slots=6.0))
+    assert dear > 1.3 * plain if slower else dear == plain
