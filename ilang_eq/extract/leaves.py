@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import Machine
-from ilang_eq.extract.micro_kernel import beside
+from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
@@ -403,10 +403,12 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     taken = beside(tally.vectors_beside(target))
-    held = registers + stack.beside
-    spilled = max(0.0, held - (machine.vector_registers - taken)) * registers / held
-    slots = machine.split_spill_slots if tally.width(mask) > machine.port_lanes else SPILL_SLOTS
-    tally.slots += slots * spilled * stack.entered
+    free, held = machine.vector_registers - taken, registers + stack.beside
+    tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / held * stack.entered
+    if tally.width(mask) > machine.port_lanes:
+        # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
+        alone = max(0.0, registers - (machine.vector_registers - SCRATCH))
+        tally.slots += (machine.split_spill_slots - SPILL_SLOTS) * alone * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     chains = registers
     if folds:
