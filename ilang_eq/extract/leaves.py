@@ -186,13 +186,18 @@ class _Tally:
         self.slots += times * GATHER_SLOTS if apart else times / width
         if width > 1 and place.buffer not in self.known.padded:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
-        # an element takes a port as long as a vector does
-        self.bytes += times * _SIZE * (1 if apart else self.filling(width))
+        # an element takes a port as long as a vector does, and as long as the register that it is spread over
+        spread = self.lanes if self.spreads(mask) else 1
+        self.bytes += times * _SIZE * (1 if apart else max(self.filling(width), spread))
+
+    def spreads(self, mask: Mask) -> bool:
+        """Are elements spread over registers? What a single vector takes stays an operand in memory."""
+        width = self.stack.loops[-1].width if self.lanes > 1 else None
+        return width is not None and width > self.lanes and not mask & self.stack.innermost
 
     def broadcast(self, mask: Mask, times: float) -> None:
-        """Charge spreading ``times`` elements over registers; what a single vector takes stays an operand in memory."""
-        width = self.stack.loops[-1].width if self.lanes > 1 else None
-        if width is not None and width > self.lanes and not mask & self.stack.innermost:
+        """Charge spreading ``times`` elements over registers."""
+        if self.spreads(mask):
             self.spreading += times / self.machine.broadcasts
 
 
