@@ -192,8 +192,10 @@ class _Tally:
 
     def spreads(self, mask: Mask) -> bool:
         """Are elements spread over registers? What a single vector takes stays an operand in memory."""
-        width = self.stack.loops[-1].width if self.lanes > 1 else None
-        return width is not None and width > self.lanes and not mask & self.stack.innermost
+        if self.lanes == 1 or mask & self.stack.innermost:
+            return False
+        width = self.stack.loops[-1].width
+        return width is None or width > self.lanes
 
     def broadcast(self, mask: Mask, times: float) -> None:
         """Charge spreading ``times`` elements over registers."""
@@ -341,8 +343,9 @@ def _load(place: Load, tally: _Tally) -> _Term:
         mask = tally.stack.mask(place)
         term = tally.terms[place] = _Term(mask)
         if place.indices:
-            tally.move(place, mask, tally.loads(mask))
-            tally.broadcast(mask, tally.loads(mask))
+            times = tally.loads(mask)
+            tally.move(place, mask, times)
+            tally.broadcast(mask, times)
             tally.rows += tally.stack.copies(tally.stack.rows(place))
     return term
 
@@ -433,5 +436,4 @@ def _fold(times: float, tally: _Tally) -> None:
         return
     joins, halvings = max(1.0, width / tally.lanes) - 1, log2(tally.lanes)
     tally.slots += times * (2 * joins + 1 + HALVE_SLOTS * halvings)
-    short = machine.port_lanes
-    tally.adding += times * (joins * max(tally.lanes, short) + halvings * short) / machine.vector.add
+    tally.adding += times * (joins + halvings) * machine.lanes / machine.vector.add

@@ -112,6 +112,12 @@ def test_one_core_has_the_familys_fork_and_join() -> None:
     assert _measured({"fork-join": 700.0}).fork_join_us == 0.7
 
 
+def test_what_units_do_with_long_vectors_is_the_familys() -> None:
+    family = replace(DEFAULT, port_bits=128, broadcasts=2.5, split_spill_slots=9.0)
+    found = measured(Pretended({}), family, 2)
+    assert (found.port_bits, found.broadcasts, found.split_spill_slots) == (128, 2.5, 9.0)
+
+
 def test_what_prefetchers_follow_is_the_familys() -> None:
     family = replace(DEFAULT, streams=7, page_streams=3, split_cycles=0.5, entry_cycles=7.0)
     found = measured(Pretended({}), family, 2)
