@@ -26,7 +26,7 @@ from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
-from ilang_eq.lower.widths import WIDTHS
+from ilang_eq.lower.widths import WIDTHS, narrower
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
@@ -134,12 +134,6 @@ def register_tile(
         for width in narrower(enough.limit):
             nodes = (Versions((replace(enough, limit=width + 1),), nodes, within({lane.variable: width})),)
     return Bound(nodes, frozenset(found[0] for found in initial if found is not None))
-
-
-def narrower(limit: int) -> range:
-    """Fewer lanes than ``limit`` that are worth code of their own, the most first."""
-    step = max(WIDTHS[0], -(-limit // 4 // WIDTHS[0]) * WIDTHS[0])
-    return range(limit - step, 0, -step)
 
 
 def strip_mined(loop: For) -> For:

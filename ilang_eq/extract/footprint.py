@@ -40,6 +40,13 @@ WAITED = 3.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
 WAITED_FAR = 1.5
 """The same from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02 of the time."""
+CROWDS = 9.5
+"""How many times as many lines as there are places for wait a whole latency each, if it went on: lines 4 KiB apart, one
+float of each at a time, take 0.33, 0.55, 1.23, 1.73, 2.62 and 2.75 ns in the nearest cache of Zen 4 where 1.5, 2, 3, 4,
+6 and 8 times as many as there are places for take turns, whose second level has a latency of 4.1 ns; beside 24
+multiply-adds, which take 6.5 ns, as long in all as the longer of both (papers_notes/ecm.md)."""
+LANDS = 0.2, 0.67
+"""The least and the most of the latency."""
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
 with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
@@ -91,6 +98,7 @@ class Traffic(NamedTuple):
         waited: of accumulators, which the next addition waits for.
         contending: in lines that drive each other out before more than a few of their floats are read.
         abreast: of the first, those of several rows that come side by side.
+        crowded: of those contending, the part of a source's latency that each waits (``landing``).
     """
 
     bytes: float = 0.0
@@ -98,11 +106,19 @@ class Traffic(NamedTuple):
     waited: float = 0.0
     contending: float = 0.0
     abreast: float = 0.0
+    crowded: float = 0.0
 
     def times(self, factor: float) -> Traffic:
         """So much, ``factor`` times."""
-        bytes_, apart, waited, contending, side_by_side = self
-        return Traffic(bytes_ * factor, apart * factor, waited * factor, contending * factor, side_by_side * factor)
+        bytes_, apart, waited, contending, side_by_side, crowded = self
+        return Traffic(
+            bytes_ * factor,
+            apart * factor,
+            waited * factor,
+            contending * factor,
+            side_by_side * factor,
+            crowded * factor,
+        )
 
     def plus(self, other: Traffic) -> Traffic:
         """Both."""
@@ -112,6 +128,7 @@ class Traffic(NamedTuple):
             self.waited + other.waited,
             self.contending + other.contending,
             self.abreast + other.abreast,
+            self.crowded + other.crowded,
         )
 
     @property
@@ -167,6 +184,15 @@ def abreast(runs: float | Figures, stride: int, stretch: float | Figures) -> Fig
     several = np.minimum(1.0, (1.0 - 1.0 / runs) / (1.0 - 1.0 / least))
     few = np.clip((too_many - runs) / (too_many - most), 0.0, 1.0)
     return several * few * max(0.0, 1.0 - PAGE / stride) * np.maximum(0.0, 1.0 - stretch / PAGE)
+
+
+def landing(taken: float) -> float:
+    """The part of their source's latency that lines wait which drive each other out of ``taken`` times their places.
+
+    As many as there are places are on their way at a time, and the more there are, the more of them come back anew.
+    """
+    least, most = LANDS
+    return min(most, max(least, taken / CROWDS))
 
 
 class Span(NamedTuple):
@@ -259,8 +285,10 @@ class Cache:
         traffic = span.traffic(self.source.written)
         short = span.run <= LINE and span.runs * span.run < span.bytes and not span.accumulated
         near = short and not self.source.shared
-        contends = near and span.bytes <= self.level.bytes < span.occupies(self.level)
-        return Traffic(contending=traffic.all) if contends else traffic
+        taken = span.occupies(self.level)
+        if not near or not span.bytes <= self.level.bytes < taken:
+            return traffic
+        return Traffic(contending=traffic.all, crowded=traffic.all * landing(taken / self.level.bytes))
 
 
 @dataclass(frozen=True, slots=True)

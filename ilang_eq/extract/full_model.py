@@ -54,10 +54,6 @@ bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 
 as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
 IN_FLIGHT = 10.0
 """Unforeseen lines that one core waits for at a time."""
-LANDING = 4.0
-"""The same of lines that drive each other out. In the nearest cache of Zen 3 a line from the second level takes 0.3 ns
-where it lands anywhere, and 0.6, 1.8 and 2.9 where 2, 4 and 8 times as many as there is room for take turns; it makes
-no difference whether the second level, whose places pages decide about, has room for them (papers_notes/ecm.md)."""
 TRANSLATIONS = ((64, 0.2, 2.4), (1536, 7.0, 0.0))
 """The page addresses that the two levels of a core's translation buffer hold; the nanoseconds it takes to find one
 more, in the second level and in a virtual machine's page tables; and the cycles that each split line in its page takes
@@ -300,12 +296,8 @@ def _nest(
         cost = _moving(cost, moved, outer, known, issued.share)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
-    stall = cost.stall
-    for entries, each, repeated in TRANSLATIONS:
-        pages = region.fetched(TranslationBuffer(entries))
-        stall += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * issued.share * _NS
-    overhead = machine.fork_join_us * _US * issued.entered
-    cost = _NestCost(cost.phases, stall, overhead)
+    cost = _finding_pages(cost, region, machine, issued.share)
+    cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return _merged(cost) if ahead else cost
 
 
@@ -336,11 +328,26 @@ def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Kno
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
-        seconds, awaited = (_transfer(moved.bytes - less, share, outer) * _NS for less in (spared, asked))
+        unforeseen = _unforeseen(moved, share, outer)
+        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + unforeseen) * _NS for less in (spared, asked))
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
-        stall += _stall(moved, share, outer) * _NS
+        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / outer.bandwidth
+        stall += waited * share * _NS
     # last comes finding positions, which moves nothing
     return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)
+
+
+def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: float) -> _NestCost:
+    """``cost`` with what it takes to find the pages of rows with gaps between them."""
+    if not region.gaps:
+        return cost
+    seconds = [0.0] * region.count
+    for entries, each, repeated in TRANSLATIONS:
+        for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
+            pages = Traffic.total(found.values())
+            seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * _NS
+    found = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
+    return replace(cost, phases=(*found, *cost.phases[len(found) :]))
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
@@ -373,16 +380,14 @@ def _lost(whole: float, level: Level) -> float:
     return CROWDED.lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
 
 
-def _stall(moved: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds that nothing hides: lines that come unforeseen, as many at a time as a core waits for, and tiles.
+def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
+    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for.
 
-    Nor do prefetchers help lines that contend for few places: to add a transposed matrix whose rows are 4 KiB apart
-    takes on Cascade Lake what gathering its columns and moving their lines take, in sum (papers_notes/ecm.md).
+    Nor do prefetchers help lines that contend for few places. Both run beside computing, as far as a core looks ahead.
     """
     apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
-    contending = moved.contending * max(LINE / level.bandwidth, level.latency / LANDING)
-    waited = moved.waited * (WAITED_FAR if level.shared else WAITED) / level.bandwidth
-    return ((apart + contending) / LINE + waited) * share
+    contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
+    return (apart + contending) / LINE * share
 
 
 def _computing(nanoseconds: float) -> _Part:

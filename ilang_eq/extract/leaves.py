@@ -17,6 +17,7 @@ from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.walk import loads
+from ilang_eq.lower.widths import WIDTHS
 
 GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
@@ -209,7 +210,8 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     if lanes == 1:
         return _run(statements, stack, machine, 1).nanoseconds()
     if stack.loops[-1].width is not None:
-        found = _run(statements, stack.padded(lanes), machine, lanes, known)
+        shortened = lanes_of(stack.loops[-1], tuple(statements)) == WIDTHS[0]
+        found = _run(statements, stack.padded(lanes, shortened), machine, lanes, known)
         full = 0.0 if stack.loops[-1].width % lanes else prod(loop.full for loop in stack.unit)
         return full * found.nanoseconds() + (1.0 - full) * found.nanoseconds(masked=True)
     step = STRIP if _folds(statements, stack) else lanes

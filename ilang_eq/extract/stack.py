@@ -54,11 +54,15 @@ class Stack:
         """The same with another number of trips in the innermost loop, which is the unit."""
         return self._running(len(self.loops) - 1, (trips,))
 
-    def padded(self, lanes: int) -> Stack:
-        """The same with every loop of the unit at its full width, and the innermost one at whole vectors."""
+    def padded(self, lanes: int, shortened: bool = False) -> Stack:
+        """The same with every loop of the unit at its full width, and the innermost one at whole vectors of ``lanes``.
+
+        Args:
+            shortened: whether there is code for fewer of them.
+        """
         pairs = zip(self.unit, self.trips[self.unrolled :], strict=True)
         *outer, last = (t if loop.width is None else loop.width for loop, t in pairs)
-        return self._running(self.unrolled, (*outer, ceil(last / lanes) * lanes))
+        return self._running(self.unrolled, (*outer, self.unit[-1].covered if shortened else ceil(last / lanes) * lanes))
 
     def _running(self, unrolled: int, trips: tuple[float, ...]) -> Stack:
         """The same with the loops from ``unrolled`` on as the unit, with other ``trips``."""

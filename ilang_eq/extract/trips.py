@@ -18,7 +18,7 @@ from typing import NamedTuple, assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
 from ilang_eq.lower.walk import loads, mentions
-from ilang_eq.lower.widths import dividing, masked
+from ilang_eq.lower.widths import covering, dividing, masked
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -29,7 +29,8 @@ class Loop:
     """A loop that runs ``trips`` times on average each time it is reached.
 
     ``width`` is the constant number of its iterations but for a tail, which all but a share ``full`` of its runs
-    are; None if an extent decides. Its hash is computed once: what is known of loops is looked up by them.
+    are; None if an extent decides. In whole vectors of the widest it takes ``covered`` iterations on average: there is
+    code for short tails (``c/registers.py``). Its hash is computed once: what is known of loops is looked up by them.
     """
 
     variable: str
@@ -37,6 +38,7 @@ class Loop:
     trips: float
     width: int | None
     full: float
+    covered: float
     parallel: bool
     reduces: bool
     body: tuple[Node, ...]
@@ -130,6 +132,7 @@ class _Runs(NamedTuple):
     trips: float
     width: int | None
     full: float
+    covered: float
     blocks: _Blocks
 
 
@@ -167,7 +170,7 @@ def _loop(
 ) -> Loop:
     runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
     body = evaluate(loop.body, extents, {**outer, loop.variable: runs.blocks}, seen)
-    found = Loop(loop.variable, loop.step, runs.trips, runs.width, runs.full, loop.parallel, loop.reduces, body)
+    found = Loop(loop.variable, loop.step, runs.trips, runs.width, runs.full, runs.covered, loop.parallel, loop.reduces, body)
     return seen.setdefault(found, found)
 
 
@@ -185,8 +188,10 @@ def _runs(around: Lengths, limit: int | None, step: int) -> _Runs:
     else:
         lengths, width = _merged((min(length, limit), share) for length, share in around), -(-limit // step)
         full = dict(lengths).get(limit, 0.0)
-    trips = sum(share * -(-length // step) for length, share in lengths)
-    return _Runs(trips, width, full, _Blocks(step, _blocks(lengths, step)))
+    counts = [(-(-length // step), share) for length, share in lengths]
+    trips = sum(share * count for count, share in counts)
+    covered = trips if width is None else sum(share * covering(count, width) for count, share in counts)
+    return _Runs(trips, width, full, covered, _Blocks(step, _blocks(lengths, step)))
 
 
 def _blocks(lengths: Lengths, step: int) -> Lengths:

@@ -19,3 +19,15 @@ def masked(limit: int) -> int:
     if limit < min(WIDTHS) or dividing(limit) > 1:
         return dividing(limit)
     return min(WIDTHS, key=lambda width: (-(-limit // width), width))
+
+
+def narrower(limit: int) -> range:
+    """Fewer lanes than ``limit`` that are worth code of their own, the most first."""
+    step = max(WIDTHS[0], -(-limit // 4 // WIDTHS[0]) * WIDTHS[0])
+    return range(limit - step, 0, -step)
+
+
+def covering(length: int, limit: int) -> int:
+    """The lanes that code for ``length`` of at most ``limit`` steps takes, where vectors are the widest."""
+    taken = next(width for width in (*reversed(narrower(limit)), limit) if width >= length)
+    return -(-taken // WIDTHS[0]) * WIDTHS[0]

@@ -15,7 +15,6 @@ import pytest
 from ilang_eq import I, i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
-from ilang_eq.c.registers import narrower
 from ilang_eq.lower.ir import Apply, Program
 from tests.c import programs
 from tests.c.programs import apply, at
