@@ -99,10 +99,20 @@ static inline void {name}{n}_each(vec{n} *x, int count)
 """
 
 
-def abreast(several: Collection[tuple[str, int]]) -> list[str]:
+_ALONE = """\
+static inline vec{n} {name}{n}_alone(vec{n} x)
+{{
+    {name}{n}_each(&x, 1);
+    return x;
+}}
+"""
+
+
+def abreast(several: Collection[tuple[str, int]], alone: Collection[tuple[str, int]] = ()) -> list[str]:
     """For each (function, lanes) ``function{lanes}_each`` and ``function{lanes}_alike``, after what they need.
 
-    They replace ``count`` vectors by their results; ``_alike`` by those of single floats, to the bit.
+    They replace ``count`` vectors by their results; ``_alike`` by those of single floats, to the bit. For those that
+    are called ``alone`` there is ``function{lanes}_alone``, too: of one vector.
     """
     parts: list[str] = []
     for name, n in sorted(several):
@@ -111,6 +121,8 @@ def abreast(several: Collection[tuple[str, int]]) -> list[str]:
         assert avx512 is not None, f"{name} has no steps for AVX-512"
         parts.append(_ALIKE.format(name=name, n=n, several=alike.format(n=n)))
         parts.append(_ANY.format(name=name, n=n, avx512=avx512.format(n=n)))
+        if (name, n) in alone:
+            parts.append(_ALONE.format(name=name, n=n))
     needed = sorted({n for _, n in several})
     steps = [text.format(n=n) for n in needed for text in _STEPS.values()]
     return [*([_EACH] if several else []), *steps, *parts]

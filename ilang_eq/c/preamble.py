@@ -369,7 +369,7 @@ def preamble(used: Used, body: str) -> str:
         *(text for name, text in _REDUCTIONS.items() if (name, 0) in used.helpers),
         *masks,
         *lifted,
-        *abreast(used.several),
+        *abreast(used.several, used.alone),
         *sums,
     ]
     return "\n".join(parts)

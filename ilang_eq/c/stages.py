@@ -101,12 +101,15 @@ def _moves(call: Call, nest: VectorNest) -> bool:
 
 
 def _side_by_side(nest: VectorNest) -> tuple[tuple[For, ...], tuple[For, ...]]:
-    """The loops of ``nest`` around a stage, and those inside: 2 to ``MOST_SIDE_BY_SIDE`` vectors, or no loops."""
+    """The loops of ``nest`` around a stage, and those inside: 2 to ``MOST_SIDE_BY_SIDE`` vectors, or all of one loop.
+
+    No loops where there is one vector.
+    """
     vectors = [loop.limit or 1 for loop in nest.loops[:-1]] + [(nest.loops[-1].limit or 1) // nest.lanes]
     first = len(vectors) - 1
     while first > 0 and prod(vectors[first - 1 :]) <= MOST_SIDE_BY_SIDE:
         first -= 1
-    enough = nest.lanes > 1 and 2 <= prod(vectors[first:]) <= MOST_SIDE_BY_SIDE
+    enough = nest.lanes > 1 and prod(vectors[first:]) > 1
     return (nest.loops[:first], nest.loops[first:]) if enough else (nest.loops, ())
 
 

@@ -83,7 +83,7 @@ def burst_lines(
         floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
         length = end if begin == "0" else f"{end} - {begin}"
         nest = _burst(loop, first, frozenset({target.buffer}))
-        vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used)
+        vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used, alike=True)
         stream = [*_until_aligned(loop, target, begin, body, layout), head, *indented(vectors), "}"]
         lines += [f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
     if alone:

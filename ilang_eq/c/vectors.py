@@ -9,7 +9,7 @@ from math import isinf
 from typing import TypeGuard
 
 from ilang_eq.c.layout import Layout
-from ilang_eq.c.math import TRUTHS
+from ilang_eq.c.math import FUNCTIONS, TRUTHS
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Scalar, Statement
@@ -36,6 +36,7 @@ class Used:
         functions: of floats.
         lifted: of vectors, as (name, arity, lanes).
         several: of several vectors side by side, as (name, lanes).
+        alone: of those, the ones of a single vector, too.
         helpers: vector operations, as (name, lanes).
         widths: of vectors.
     """
@@ -43,25 +44,30 @@ class Used:
     functions: set[str] = field(default_factory=set)
     lifted: set[tuple[str, int, int]] = field(default_factory=set)
     several: set[tuple[str, int]] = field(default_factory=set)
+    alone: set[tuple[str, int]] = field(default_factory=set)
     helpers: set[tuple[str, int]] = field(default_factory=set)
     widths: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class VectorPrinter(Printer):
-    """Prints scalars of one vector nest: what moves with the lane is a vector."""
+    """Prints scalars of one vector nest: what moves with the lane is a vector.
+
+    Functions are ``alike`` if their results are those of single floats, to the bit.
+    """
 
     layout: Layout
     nest: VectorNest
     extras: Used
+    alike: bool = False
     vectors: set[str] = field(default_factory=set)
 
     @staticmethod
-    def of(nest: VectorNest, layout: Layout, used: Used) -> VectorPrinter:
+    def of(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> VectorPrinter:
         """For the body of ``nest``."""
         if nest.lanes > 1:
             used.widths.add(nest.lanes)
-        printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used)
+        printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used, alike)
         return printer
 
     @property
@@ -101,8 +107,13 @@ class VectorPrinter(Printer):
         if not any(self.is_vector(argument) for argument in call.arguments):
             return Printer.call(self, call)
         self.used.add(call.function)
+        arguments = ", ".join(self.vector(argument) for argument in call.arguments)
+        if FUNCTIONS[call.function].several is not None and not self.alike:
+            self.extras.several.add((call.function, self.lanes))
+            self.extras.alone.add((call.function, self.lanes))
+            return f"{call.function}{self.lanes}_alone({arguments})"
         self.extras.lifted.add((call.function, len(call.arguments), self.lanes))
-        return f"{call.function}{self.lanes}({', '.join(self.vector(argument) for argument in call.arguments)})"
+        return f"{call.function}{self.lanes}({arguments})"
 
     def spelled(self, spelling: Spelling, around: int) -> str:
         """A comparison of vectors is a call: C has no vector of 1.0f and 0.0f for it."""
@@ -148,16 +159,12 @@ class VectorPrinter(Printer):
         return Load(load.buffer, tuple(indices))
 
 
-def nest_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
-    """The unrolled loops of ``nest``."""
-    return unrolled(nest.loops, nest.lanes, vector_lines(nest, layout, used))
-
-
-def vector_lines(nest: VectorNest, layout: Layout, used: Used) -> list[str]:
-    """The body of ``nest``."""
-    printer = VectorPrinter.of(nest, layout, used)
+def nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> list[str]:
+    """The unrolled loops of ``nest``; results are ``alike`` if they are those of single floats, to the bit."""
+    printer = VectorPrinter.of(nest, layout, used, alike)
     body = _contracted(nest.body) if nest.lanes > 1 else nest.body
-    return [line for statement in body for line in statement_lines(statement, printer)]
+    lines = [line for statement in body for line in statement_lines(statement, printer)]
+    return unrolled(nest.loops, nest.lanes, lines)
 
 
 def _contracted(body: Sequence[Statement]) -> list[Statement]:

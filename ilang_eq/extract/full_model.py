@@ -1,8 +1,8 @@
 """The full cost model: what a lowered program takes on a machine, in closed form.
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
-the memory hierarchy (``footprint``), most of which overlap; waiting for lines that no prefetcher sees coming, and
-entering parallel loops, add to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
+the memory hierarchy (``footprint``), with waiting for lines that no prefetcher sees coming, most of which overlap;
+entering parallel loops adds to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
 ask for what the others need (``lower/passes.py``): those overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
@@ -72,8 +72,8 @@ class Cost:
 
     Args:
         seconds: in all.
-        terms: what it is made of, as ("kernel: part", seconds). A part is issue or a level to fetch from, which
-            overlap, so that they add up to more; or stall or overhead, which do not.
+        terms: what it is made of, as ("kernel: part", seconds). A part is issue, a level to fetch from, or pages to
+            find, which overlap, so that they add up to more; or overhead, which does not.
     """
 
     seconds: float
@@ -130,16 +130,15 @@ _Phase = tuple[_Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class _NestCost:
-    """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
+    """Seconds of one outermost statement: phases follow each other, overhead comes on top."""
 
     phases: tuple[_Phase, ...]
-    stall: float
-    overhead: float
+    overhead: float = 0.0
 
     @property
     def seconds(self) -> float:
         """All together."""
-        return sum(map(_seconds, self.phases)) + self.stall + self.overhead
+        return sum(map(_seconds, self.phases)) + self.overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ def _nests(
         costs.append(cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),), 0.0, 0.0))
+        costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),)))
     return costs
 
 
@@ -288,7 +287,7 @@ def _nest(
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
     a share of that.
     """
-    cost = _NestCost(tuple((_computing(time),) for time in issued.times), 0.0, 0.0)
+    cost = _NestCost(tuple((_computing(time),) for time in issued.times))
     for inner, outer, there in fetched:
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
@@ -323,18 +322,17 @@ def _lines_in_two(
 def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float) -> _NestCost:
     """``cost`` with what ``moves`` phase by phase out of ``outer``."""
     phases: list[_Phase] = []
-    stall = cost.stall
     for parts, found in zip(cost.phases, moves, strict=False):
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
         unforeseen = _unforeseen(moved, share, outer)
-        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + unforeseen) * _NS for less in (spared, asked))
+        seconds, awaited = (
+            (_transfer(moved.bytes - less, share, outer) + unforeseen) * _NS for less in (spared, asked)
+        )
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
-        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / outer.bandwidth
-        stall += waited * share * _NS
     # last comes finding positions, which moves nothing
-    return _NestCost((*phases, *cost.phases[len(phases) :]), stall, 0.0)
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
 def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: float) -> _NestCost:
@@ -381,13 +379,15 @@ def _lost(whole: float, level: Level) -> float:
 
 
 def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for.
+    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for, and for accumulators.
 
-    Nor do prefetchers help lines that contend for few places. Both run beside computing, as far as a core looks ahead.
+    Nor do prefetchers help lines that contend for few places. All that goes on beside computing: a core looks some
+    hundred instructions ahead (papers_notes/ecm.md).
     """
     apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
     contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
-    return (apart + contending) / LINE * share
+    waited = moved.waited * (WAITED_FAR if level.shared else WAITED) / level.bandwidth
+    return ((apart + contending) / LINE + waited) * share
 
 
 def _computing(nanoseconds: float) -> _Part:
@@ -406,7 +406,6 @@ def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[s
     overhead = launch
     for nest in nests:
         overhead += nest.overhead
-        parts = ((part.name, part.seconds) for phase in nest.phases for part in phase)
-        for part, seconds in (*parts, ("stall", nest.stall)):
-            total[part] = total.get(part, 0.0) + seconds
+        for part in (part for phase in nest.phases for part in phase):
+            total[part.name] = total.get(part.name, 0.0) + part.seconds
     return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

@@ -50,6 +50,9 @@ ADDRESS_SLOTS = 3.0
 WINDOW = 224
 """Instructions that a core looks ahead: sums that are shorter overlap with the next ones. That of Cascade Lake; Zen 3's
 is 256 (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
+STORES = 2.25
+"""How many times as long as a load a store takes its ports, which are others: one of half the width of two, or half as
+many, on Zen 2 to 4 and on Skylake to Sapphire Rapids (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
 _SIZE = 4
 
 RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]
@@ -118,7 +121,8 @@ class _Tally:
     adding: float = 0.0
     spreading: float = 0.0
     masking: float = 0.0
-    bytes: float = 0.0
+    loaded: float = 0.0
+    stored: float = 0.0
     chain: float = 0.0
     sums: float = 0.0
     folds: float = 0.0
@@ -130,7 +134,8 @@ class _Tally:
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         chain = self.chain * min(1.0, self.slots / (self.sums * WINDOW)) if self.sums else self.chain
-        ceilings = (slots, self.computing(masked), self.bytes / self.machine.levels[0].bandwidth, chain)
+        nearest = self.machine.levels[0].bandwidth
+        ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
         return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
     def computing(self, masked: bool = False) -> float:
@@ -167,7 +172,7 @@ class _Tally:
             if place.buffer in self.known.panels and self.width(term.mask) * _SIZE == LINE:
                 lines = self.stack.executions(term.mask) / self.width(term.mask)
                 self.slots += ASK_SLOTS * lines
-                self.bytes += lines * LINE
+                self.loaded += lines * LINE
 
     def operate(self, rate: RateName, mask: Mask, times: float) -> None:
         """Charge ``times`` scalar operations on a term that moves with ``mask``."""
@@ -180,8 +185,16 @@ class _Tally:
         else:
             self.multiplying += time
 
-    def move(self, place: Load, mask: Mask, times: float) -> None:
-        """Charge ``times`` elements between registers and the first-level cache."""
+    def load(self, place: Load, mask: Mask, times: float) -> None:
+        """Charge ``times`` elements from the first-level cache into registers."""
+        self.loaded += self._moved(place, mask, times)
+
+    def store(self, place: Load, mask: Mask, times: float) -> None:
+        """Charge ``times`` elements from registers into the first-level cache."""
+        self.stored += self._moved(place, mask, times)
+
+    def _moved(self, place: Load, mask: Mask, times: float) -> float:
+        """The bytes that ``times`` elements take as long as, which are charged but for the time at their ports."""
         width = self.width(mask)
         apart = width > 1 and _strided(place, self.stack)
         self.slots += times * GATHER_SLOTS if apart else times / width
@@ -189,7 +202,7 @@ class _Tally:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
         # an element takes a port as long as a vector does, and as long as the register that it is spread over
         spread = self.lanes if self.spreads(mask) else 1
-        self.bytes += times * _SIZE * (1 if apart else max(self.filling(width), spread))
+        return times * _SIZE * (1 if apart else max(self.filling(width), spread))
 
     def spreads(self, mask: Mask) -> bool:
         """Are elements spread over registers? What a single vector takes stays an operand in memory."""
@@ -346,7 +359,7 @@ def _load(place: Load, tally: _Tally) -> _Term:
         term = tally.terms[place] = _Term(mask)
         if place.indices:
             times = tally.loads(mask)
-            tally.move(place, mask, times)
+            tally.load(place, mask, times)
             tally.broadcast(mask, times)
             tally.rows += tally.stack.copies(tally.stack.rows(place))
     return term
@@ -365,7 +378,7 @@ def _store(target: Load, value: _Term, tally: _Tally) -> None:
         tally.terms[target] = value
         return
     mask = tally.stack.mask(target)
-    tally.move(target, mask, tally.stack.executions(mask))
+    tally.store(target, mask, tally.stack.executions(mask))
     tally.terms[target] = _Term(mask)
 
 
@@ -381,7 +394,9 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
         _hold(target, mask, times, tally)
         tally.ask()
     else:
-        tally.move(target, mask, 2 * times / (JAMMED if _is_jammed(mask, stack) else 1.0))
+        times /= JAMMED if _is_jammed(mask, stack) else 1.0
+        tally.load(target, mask, times)
+        tally.store(target, mask, times)
     tally.terms[target] = _Term(mask)
 
 
@@ -408,7 +423,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     # lanes that several rows of a tile add to are folded once for each tile
     several = folds and any(not mask >> n & 1 for n in range(stack.unrolled, len(stack.loops) - 1))
     moves = stack.accumulated(mask) if constant and not several else stack.entered * stack.copies(mask)
-    tally.move(target, mask, 2 * moves)
+    tally.load(target, mask, moves)
+    tally.store(target, mask, moves)
     if folds:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))

@@ -62,7 +62,9 @@ class Stack:
         """
         pairs = zip(self.unit, self.trips[self.unrolled :], strict=True)
         *outer, last = (t if loop.width is None else loop.width for loop, t in pairs)
-        return self._running(self.unrolled, (*outer, self.unit[-1].covered if shortened else ceil(last / lanes) * lanes))
+        return self._running(
+            self.unrolled, (*outer, self.unit[-1].covered if shortened else ceil(last / lanes) * lanes)
+        )
 
     def _running(self, unrolled: int, trips: tuple[float, ...]) -> Stack:
         """The same with the loops from ``unrolled`` on as the unit, with other ``trips``."""

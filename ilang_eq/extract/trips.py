@@ -170,7 +170,9 @@ def _loop(
 ) -> Loop:
     runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
     body = evaluate(loop.body, extents, {**outer, loop.variable: runs.blocks}, seen)
-    found = Loop(loop.variable, loop.step, runs.trips, runs.width, runs.full, runs.covered, loop.parallel, loop.reduces, body)
+    found = Loop(
+        loop.variable, loop.step, runs.trips, runs.width, runs.full, runs.covered, loop.parallel, loop.reduces, body
+    )
     return seen.setdefault(found, found)
 
 

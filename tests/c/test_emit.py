@@ -16,6 +16,7 @@ from ilang_eq import I, i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lower.ir import Apply, Program
+from ilang_eq.lower.widths import narrower
 from tests.c import programs
 from tests.c.programs import apply, at
 from tests.golden import Golden

@@ -437,7 +437,7 @@ def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own(
     squares = i("ik-kj~ikj" + tile) >> (I & I) >> i("ikj*ikj~ikj" + tile + "01") >> i("+ikj~ij" + tile + "0")
     shapes = ((768, 64), (64, 768))
     shared, own = (replace(load("x86_64_zen"), issue_width=16.0, fma_with_add=n) for n in (2.0, 1.0))
-    assert _issue(squares, *shapes, machine=own) < 0.6 * _issue(squares, *shapes, machine=shared)
+    assert _issue(squares, *shapes, machine=own) < 0.65 * _issue(squares, *shapes, machine=shared)
     product = matmul("|i:6,j:16|ijki'j'")
     assert _issue(product, *shapes, machine=own) == pytest.approx(_issue(product, *shapes, machine=shared), rel=0.02)
 
