@@ -10,15 +10,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.lanes import lanes_of
-from ilang_eq.c.nodes import Full, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, VectorNest, Versions
-from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, register_tile
+from ilang_eq.c.nodes import (
+    Fold,
+    Full,
+    Loop,
+    Node,
+    Parallel,
+    Registers,
+    Seldom,
+    Simd,
+    Strips,
+    Tile,
+    VectorNest,
+    Versions,
+)
+from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
-from ilang_eq.lower.ir import Assign, Declare, For, Kernel, Load, Statement
+from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Index, Kernel, Load, Statement
 from ilang_eq.lower.walk import code, mentions, places, replace_in_body, stride, updates, walk
 from ilang_eq.lower.widths import WIDTHS
 
@@ -199,16 +212,26 @@ def _short_copy(simd: Simd) -> Registers:
 def _in_vectors(simd: Simd) -> Node:
     """A loop that calls functions of several vectors as a nest, or in strips of them; any other as it is."""
     loop, limit = simd.source, simd.source.limit
-    if simd.reductions or not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
+    if not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
         return simd
     if limit is not None and limit <= MOST_LANES:
-        fits = simd.full and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
+        fits = simd.full and not simd.reductions and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
         return VectorNest((loop,), WIDTHS[0], loop.body) if fits else simd
     lane = f"{loop.variable}_lane"
     body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))
     strip = For(lane, loop.extent, 1, STRIP, (*loop.outer, loop.variable), body)
     around = replace(loop, step=STRIP, body=(strip,))
-    return Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], body),), simd.full, "main"), simd)
+    tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((lane,)),)) for r in simd.reductions}
+    into = (replace(s, target=tiles[s.target]) if isinstance(s, Accumulate) and s.target in tiles else s for s in body)
+    strips = Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], tuple(into)),), simd.full, "main"), simd)
+    return _folding(simd.reductions, tiles, strip, strips) if tiles else strips
+
+
+def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], strip: For, strips: Strips) -> Registers:
+    """``strips`` that reduce ``into`` their ``tiles`` beside what else they do, and then the tiles' lanes."""
+    start = [VectorNest((strip,), WIDTHS[0], (Assign(tiles[r.target], identity(r.op)),)) for r in into]
+    fold = [Fold((), r.target, r.op, tiles[r.target], strip, WIDTHS[0], frozenset()) for r in into]
+    return Registers(tuple(Tile(place.buffer, (STRIP,)) for place in tiles.values()), (), (*start, strips, *fold))
 
 
 def _leaves(body: Sequence[Statement]) -> tuple[Node, ...]:

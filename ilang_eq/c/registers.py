@@ -307,7 +307,7 @@ def _with_tiles(
         *rows_of_it, width = (loop.limit or 0 for loop in a.indexed)
         tiles.append(Tile(a.name, (*rows_of_it, -(-width // a.lanes) * a.lanes)))
         if a.reduced:
-            known = _Start(_identity(op))
+            known = _Start(identity(op))
             store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))
         else:
             store.append(VectorNest(a.own, a.lanes, (Assign(target, a.place),), own))
@@ -343,10 +343,11 @@ def _limited(loop: For, limits: Mapping[str, int]) -> For:
     return replace(loop, limit=limits[loop.variable]) if loop.variable in limits else loop
 
 
-def _identity(op: str) -> Constant:
-    identity = OPS[op].identity
-    assert identity is not None, f"{op} does not reduce"
-    return Constant(identity)
+def identity(op: str) -> Constant:
+    """What a reduction by ``op`` starts with."""
+    found = OPS[op].identity
+    assert found is not None, f"{op} does not reduce"
+    return Constant(found)
 
 
 def _initialisation(accumulator: _Accumulator, before: Sequence[Statement]) -> tuple[int, _Start] | None:

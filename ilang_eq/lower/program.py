@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -29,6 +29,7 @@ from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.online import Online, Repair, Stand, partial_sites
 from ilang_eq.lower.staging import KernelNest
 from ilang_eq.lower.storage import Parts, Place, fold, load
+from ilang_eq.lower.walk import loads
 
 At = Callable[[str], Parts]
 """The position along one axis of an instance."""
@@ -170,7 +171,7 @@ class KernelCode:
                     statements.append(self._compute(item))
                 case _:
                     statements.append(item)
-        return tuple(statements)
+        return computed_once(statements)
 
     def _loop(self, loop: NestLoop) -> For:
         owner, axis = loop.riders[0]
@@ -189,6 +190,42 @@ class KernelCode:
             if not any(loop in instance.loops[axis] for axis in instance.expr.output):
                 return False
         return True
+
+
+def computed_once(block: Sequence[Statement]) -> tuple[Statement, ...]:
+    """``block`` with what was computed in it before read from there: a value for two readers, at two of its sites.
+
+    What has changed since is computed anew; loops may change anything.
+    """
+    known: dict[Scalar, Load] = {}
+    found: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Assign(target, value):
+                found.append(Assign(target, known.get(value, value)))
+                known = _unchanged(known, target)
+                if isinstance(value, Apply) and all(load.buffer != target.buffer for load in loads(value)):
+                    known.setdefault(value, target)
+            case Accumulate(target):
+                found.append(statement)
+                known = _unchanged(known, target)
+            case For():
+                found.append(statement)
+                known = {}
+            case Declare() | Comment():
+                found.append(statement)
+            case other:
+                assert_never(other)
+    return tuple(found)
+
+
+def _unchanged(known: Mapping[Scalar, Load], target: Load) -> dict[Scalar, Load]:
+    """What of ``known`` neither reads nor lies in the buffer of ``target``."""
+    return {
+        value: place
+        for value, place in known.items()
+        if target.buffer not in {place.buffer, *(load.buffer for load in loads(value))}
+    }
 
 
 def instance_name(instance: Instance) -> str:
