@@ -3,7 +3,7 @@
 Elimination finds the best structure for given tile sizes, exactly; with the structure fixed, tile sizes are cheap to
 vary. If all combinations of tile sizes are few, elimination answers them all at once. Otherwise the two steps take
 turns from several starts: structures at the tiles found so far, then for these one axis at a time the best tile. In
-the end the full model puts the proposals in order, and adjusts the tiles of the best.
+the end the full model puts the proposals in order, and adjusts the tiles of the best, and some sites.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
+from ilang_eq.extract.sites import resited
 from ilang_eq.extract.starts import Options, options, starts
 from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
@@ -121,7 +122,8 @@ def propose(
 
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
-        return [*thorough(breadth, found[0]), *(one.candidate() for one in found)][:k]
+        first, *others = (one.candidate() for one in found)
+        return [*thorough(breadth, found[0]), resited(first, judge), *others][:k]
 
     for breadth in BREADTHS[:-1]:
         try:

@@ -1,0 +1,66 @@
+"""Other sites for values that several read: each reader may want one of its own.
+
+before →  e = exp(x[i] - m[i]) for all j of a row i, which a sum and then a division read: ``+ij~i||i0j``, ``ij/i~ij||i10j``
+after  →  the same, but the sum reads each element as it is computed: ``+ij~i||ij0``
+
+In the search, all readers of a value find it at one site (``states.py``). Sites of their own are few enough to try.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ilang_eq.extract.candidate import Candidate
+from ilang_eq.extract.refine import Judge
+from ilang_eq.lang.expr import Expr, Loop, OrderItem, Stage
+from ilang_eq.lang.graph import Graph, Value
+
+GAINS = 1.01
+"""How many times as long the same with the old site has to take: the model knows no better."""
+
+
+def resited(candidate: Candidate, judge: Judge) -> Candidate:
+    """``candidate`` with other sites for one reader after the other, as far as each gains by the full model."""
+    best = candidate
+    while True:
+        found = best
+        for graph in _elsewhere(best.graph):
+            seconds = judge.seconds(graph, min(found.cost, best.cost / GAINS))
+            if seconds < min(found.cost, best.cost / GAINS):
+                found = replace(best, graph=graph, cost=seconds)
+        if found is best:
+            return best
+        best = found
+
+
+def _elsewhere(graph: Graph) -> Iterator[Graph]:
+    """``graph`` with one staged operand that others read, too, under more loops of its reader, or under fewer."""
+    readers = Counter(source for node in graph.nodes for source in node.operands if isinstance(source, Value))
+    for n, node in enumerate(graph.nodes):
+        staged = [item.operand for item in node.expr.order if isinstance(item, Stage)]
+        for operand in staged:
+            source = node.operands[operand]
+            if isinstance(source, Value) and readers[source] > 1:
+                for expr in _with_sites(node.expr, operand):
+                    moved = replace(node, expr=expr)
+                    yield replace(graph, nodes=(*graph.nodes[:n], moved, *graph.nodes[n + 1 :]))
+
+
+def _with_sites(expr: Expr, operand: int) -> Iterator[Expr]:
+    """``expr`` with ``operand`` staged under another number of loops, after what else is staged there."""
+    rest = [item for item in expr.order if item != Stage(operand)]
+    before = expr.order.index(Stage(operand))
+    now = sum(isinstance(item, Loop) for item in expr.order[:before])
+    loops = sum(isinstance(item, Loop) for item in rest)
+    for site in range(loops + 1):
+        if site != now:
+            yield replace(expr, order=_staged(rest, operand, site))
+
+
+def _staged(order: list[OrderItem], operand: int, site: int) -> tuple[OrderItem, ...]:
+    """``order`` with ``operand`` last of what is staged under ``site`` loops."""
+    loops = [n for n, item in enumerate(order) if isinstance(item, Loop)]
+    end = loops[site] if site < len(loops) else len(order)
+    return (*order[:end], Stage(operand), *order[end:])
