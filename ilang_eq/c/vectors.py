@@ -108,7 +108,8 @@ class VectorPrinter(Printer):
             return Printer.call(self, call)
         self.used.add(call.function)
         arguments = ", ".join(self.vector(argument) for argument in call.arguments)
-        if FUNCTIONS[call.function].several is not None and not self.alike:
+        # short nests have constants of their own: GCC would hold those of full ones in registers throughout
+        if FUNCTIONS[call.function].several is not None and not self.alike and not self.nest.partial:
             self.extras.several.add((call.function, self.lanes))
             self.extras.alone.add((call.function, self.lanes))
             return f"{call.function}{self.lanes}_alone({arguments})"

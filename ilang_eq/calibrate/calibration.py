@@ -82,6 +82,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         streams=default.streams,
         page_streams=default.page_streams,
         split_spill_slots=default.split_spill_slots,
+        window=default.window,
         port_bits=default.port_bits,
         broadcasts=default.broadcasts,
         split_cycles=default.split_cycles,

@@ -157,7 +157,8 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     folding = moves * (fold_cycles(machine.lanes) / machine.clock_ghz)
     caching = sized.caching(axes, site)
     waits = [
-        sized.on.bandwidth(n) / LINE * level.latency * _WAITED for n, level in enumerate(machine.levels[1:], start=1)
+        sized.on.bandwidth(n) / LINE * level.latency * _WAITED / machine.window
+        for n, level in enumerate(machine.levels[1:], start=1)
     ]
     demand[APART] = np.where(folds, folding, 0.0) + np.tensordot(np.array(waits), caching, axes=1)
     demand[TRANSFERS:] = 2 * caching

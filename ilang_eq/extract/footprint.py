@@ -36,9 +36,11 @@ what passes through meanwhile pushes them out. 6 rows in 8 places take as long a
 DRIVES_OUT = 2.7
 """Share of a level from which nothing of such lines stays. 8, 9, 10 and 12 rows take 1.19, 1.29, 1.55 and 2.24 times as
 long as rows that lie elsewhere, on Zen 3."""
-WAITED = 3.0
-"""Cost of a byte of an accumulator that comes from a cache, against one unforeseen: all of a tile is waited for."""
-WAITED_FAR = 1.5
+WAITED = 672.0
+"""Cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that looks one
+instruction ahead: all of a tile is waited for, 3 times as long as for the byte where 224 are looked ahead, 2.1 times
+where 320 are. With 3 there, too, attention at two threads of a Zen 4 stores its weights, and takes 1.2 times as long."""
+WAITED_FAR = 336.0
 """The same from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02 of the time."""
 CROWDS = 9.5
 """How many times as many lines as there are places for wait a whole latency each, if it went on: lines 4 KiB apart, one

@@ -2,7 +2,7 @@
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
 the memory hierarchy (``footprint``), with waiting for lines that no prefetcher sees coming, most of which overlap;
-entering parallel loops adds to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
+waiting for accumulators, and entering parallel loops, add to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
 ask for what the others need (``lower/passes.py``): those overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
@@ -73,7 +73,7 @@ class Cost:
     Args:
         seconds: in all.
         terms: what it is made of, as ("kernel: part", seconds). A part is issue, a level to fetch from, or pages to
-            find, which overlap, so that they add up to more; or overhead, which does not.
+            find, which overlap, so that they add up to more; or stall or overhead, which do not.
     """
 
     seconds: float
@@ -130,15 +130,16 @@ _Phase = tuple[_Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class _NestCost:
-    """Seconds of one outermost statement: phases follow each other, overhead comes on top."""
+    """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
 
     phases: tuple[_Phase, ...]
+    stall: float = 0.0
     overhead: float = 0.0
 
     @property
     def seconds(self) -> float:
         """All together."""
-        return sum(map(_seconds, self.phases)) + self.overhead
+        return sum(map(_seconds, self.phases)) + self.stall + self.overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ def _nest(
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
-        cost = _moving(cost, moved, outer, known, issued.share)
+        cost = _moving(cost, moved, outer, known, issued.share, machine.window)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
@@ -319,9 +320,12 @@ def _lines_in_two(
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
-def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``."""
+def _moving(
+    cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float, window: float
+) -> _NestCost:
+    """``cost`` with what ``moves`` phase by phase out of ``outer``, on a core that looks ``window`` instructions ahead."""
     phases: list[_Phase] = []
+    stall = cost.stall
     for parts, found in zip(cost.phases, moves, strict=False):
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
@@ -331,8 +335,10 @@ def _moving(cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Kno
             (_transfer(moved.bytes - less, share, outer) + unforeseen) * _NS for less in (spared, asked)
         )
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
+        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / window / outer.bandwidth
+        stall += waited * share * _NS
     # last comes finding positions, which moves nothing
-    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
 
 def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: float) -> _NestCost:
@@ -379,15 +385,14 @@ def _lost(whole: float, level: Level) -> float:
 
 
 def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for, and for accumulators.
+    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for.
 
     Nor do prefetchers help lines that contend for few places. All that goes on beside computing: a core looks some
     hundred instructions ahead (papers_notes/ecm.md).
     """
     apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
     contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
-    waited = moved.waited * (WAITED_FAR if level.shared else WAITED) / level.bandwidth
-    return ((apart + contending) / LINE + waited) * share
+    return (apart + contending) / LINE * share
 
 
 def _computing(nanoseconds: float) -> _Part:
@@ -406,6 +411,7 @@ def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[s
     overhead = launch
     for nest in nests:
         overhead += nest.overhead
-        for part in (part for phase in nest.phases for part in phase):
-            total[part.name] = total.get(part.name, 0.0) + part.seconds
+        parts = ((part.name, part.seconds) for phase in nest.phases for part in phase)
+        for part, seconds in (*parts, ("stall", nest.stall)):
+            total[part] = total.get(part, 0.0) + seconds
     return [(f"{name}: {part}", seconds) for part, seconds in (*total.items(), ("overhead", overhead))]

@@ -47,9 +47,6 @@ POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
 ADDRESS_SLOTS = 3.0
 """Reloading the address of one row more, as counted in GCC 12's inner loops of 13 to 20 rows."""
-WINDOW = 224
-"""Instructions that a core looks ahead: sums that are shorter overlap with the next ones. That of Cascade Lake; Zen 3's
-is 256 (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
 STORES = 2.25
 """How many times as long as a load a store takes its ports, which are others: one of half the width of two, or half as
 many, on Zen 2 to 4 and on Skylake to Sapphire Rapids (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
@@ -133,7 +130,7 @@ class _Tally:
         """The highest ceiling, and the folds, through which nothing else runs; perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        chain = self.chain * min(1.0, self.slots / (self.sums * WINDOW)) if self.sums else self.chain
+        chain = self.chain * min(1.0, self.slots / (self.sums * self.machine.window)) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
         return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)

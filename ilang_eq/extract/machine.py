@@ -103,6 +103,9 @@ class Machine:
             that multiply and one of the two that add can do it, beside their own work; infinite where loads do it.
         port_bits: width of the units that compute and load. A longer vector takes several of their cycles, a shorter
             one as long as a whole one. Above ``vector_bits`` it counts as that.
+        window: instructions that a core looks ahead: sums that are shorter overlap with the next ones, and accumulators
+            are waited for the less, the more there are. That of Cascade Lake; Zen 3's is 256, but its other figures go
+            with this one (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs).
         entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 
@@ -126,6 +129,7 @@ class Machine:
     split_spill_slots: float = 6.0
     port_bits: int = 2048
     broadcasts: float = float("inf")
+    window: float = 224.0
 
     @property
     def lanes(self) -> int:

@@ -246,6 +246,11 @@ class _Touch(NamedTuple):
     counts: tuple[float, ...]
     span: Span
 
+    def in_memory(self) -> _Touch:
+        """The same where nothing waits for what is accumulated: each step reads and writes other elements."""
+        span = self.span
+        return self._replace(span=span._replace(accumulated=False)) if span.accumulated else self
+
     def over(self, loop: Loop) -> _Touch:
         """The same through all iterations of ``loop``; the same object if it does not move."""
         variable, trips = loop.variable, loop.trips
@@ -338,7 +343,7 @@ def _phases(loop: Loop, arrays: Mapping[str, _Array], seen: Seen) -> tuple[Regio
 
 def _phase(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
     """The same for one that does one thing all along: the loops in its body are no regions of their own."""
-    touched = _touched(loop, arrays)
+    touched = [touch if touch.over(loop) is touch else touch.in_memory() for touch in _touched(loop, arrays)]
     through = [touch.over(loop) for touch in touched]
     # what a loop of unrolled nests accumulates into stays in registers
     pairs = zip(touched, through, strict=True)

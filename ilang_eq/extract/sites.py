@@ -1,6 +1,7 @@
 """Other sites for values that several read: each reader may want one of its own.
 
-before →  e = exp(x[i] - m[i]) for all j of a row i, which a sum and then a division read: ``+ij~i||i0j``, ``ij/i~ij||i10j``
+before →  e = exp(x[i] - m[i]) for all j of a row i:
+          a sum and then a division read it, ``+ij~i||i0j`` and ``ij/i~ij||i10j``
 after  →  the same, but the sum reads each element as it is computed: ``+ij~i||ij0``
 
 In the search, all readers of a value find it at one site (``states.py``). Sites of their own are few enough to try.
