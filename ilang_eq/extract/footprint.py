@@ -39,7 +39,7 @@ long as rows that lie elsewhere, on Zen 3."""
 WAITED = 672.0
 """Cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that looks one
 instruction ahead: all of a tile is waited for, 3 times as long as for the byte where 224 are looked ahead, 2.1 times
-where 320 are. With 3 there, too, attention at two threads of a Zen 4 stores its weights, and takes 1.2 times as long."""
+where 320 are. With 3 there, too, attention at two threads of a Zen 4 stores its weights, and takes 1.2 of the time."""
 WAITED_FAR = 336.0
 """The same from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02 of the time."""
 CROWDS = 9.5

@@ -1,9 +1,9 @@
 """The full cost model: what a lowered program takes on a machine, in closed form.
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
-the memory hierarchy (``footprint``), with waiting for lines that no prefetcher sees coming, most of which overlap;
-waiting for accumulators, and entering parallel loops, add to that. Nests of a kernel follow each other, and so do the phases of a nest, unless they
-ask for what the others need (``lower/passes.py``): those overlap with each other.
+the memory hierarchy (``footprint``), with waiting for lines that no prefetcher sees coming; most of that overlaps.
+Waiting for accumulators, and entering parallel loops, add to that. Nests of a kernel follow each other, and so do the
+phases of a nest, unless they ask for what the others need (``lower/passes.py``): those overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
 """
@@ -323,7 +323,7 @@ def _lines_in_two(
 def _moving(
     cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float, window: float
 ) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``, on a core that looks ``window`` instructions ahead."""
+    """``cost`` with what ``moves`` phase by phase out of ``outer``; the core looks ``window`` instructions ahead."""
     phases: list[_Phase] = []
     stall = cost.stall
     for parts, found in zip(cost.phases, moves, strict=False):

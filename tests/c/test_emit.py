@@ -16,7 +16,6 @@ from ilang_eq import I, i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lower.ir import Apply, Program
-from ilang_eq.lower.widths import narrower
 from tests.c import programs
 from tests.c.programs import apply, at
 from tests.golden import Golden
@@ -260,7 +259,6 @@ def test_lanes_gathered_across_rows(text: str, rows: int) -> None:
 
 
 def test_narrower_code_for_fewer_lanes() -> None:
-    assert [list(narrower(limit)) for limit in (16, 48, 128)] == [[], [32, 16], [96, 64, 32]]
     source = emit(programs.matmul(4, 48))
     assert [source.count(f"out0_tile[4][{width}] __attribute__") for width in (16, 32, 48)] == [1, 1, 2]
 

@@ -28,6 +28,9 @@ BOUND = 1.0 if AVX512 and not os.environ.get("CC") else 1.65
 ROWS = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
 SOFTMAX = ROWS >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
 HANDED_ON = i("i*2~i|i:64|") >> (I & i("^i~i|i:64|ii'0")) >> i("i*i~i|i:64|ii'01")
+FUSED = ROWS >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
+MANY = i("^ij~ij|i:24,j:192|jii'j'") >> i("+ij~j|i:24,j:192|jii'j'0")
+COLUMNS = i("^ij~ij|i:24,j:16|jii'j'") >> i("+ij~j|i:24,j:16|jii'j'0")
 TWICE = i("^i~i|i:64|") >> i("^i~i|i:64|ii'0") >> i("i+1~i|i:64|ii'0")
 TILE = i("ik*jk~kij|i:4,j:16|ijki'j'") >> i("+kij~ij|i:4,j:16|ijki'j'0") >> i("^ij~ij|i:4,j:16|ij0i'j'")
 SUMMED = i("ij*1~ij|i:6,j:32|jii'j'") >> i("^ij~ij|i:6,j:32|jii'j'0") >> i("+ij~j|i:6,j:32|jii'j'0")
@@ -37,6 +40,12 @@ COMPONENTS = {
     "softmax": (SOFTMAX, ((5, 200),)),
     "handed on": (HANDED_ON, ((200,),)),
     "twice": (TWICE, ((130,),)),
+    "fused": (FUSED, ((5, 200),)),
+    "fused, whole strips": (FUSED, ((3, 128),)),
+    "fused, blocks": (FUSED, ((2, 9000),)),
+    "fused, short": (FUSED, ((4, 63),)),
+    "many": (MANY, ((50, 600),)),
+    "alone": (COLUMNS, ((70, 40),)),
     "tile": (TILE, ((9, 7), (35, 7))),
     "summed": (SUMMED, ((13, 70),)),
     "not of the lane": (OF_ROWS, ((7,), (7, 70))),
@@ -66,7 +75,24 @@ def test_where_there_are_stages() -> None:
     assert source(TWICE).count("exp_of16_each(pow") == 2
     assert "exp_of16_each(mul" not in source(OF_ROWS)
     assert "exp_of16_each(pow" not in source(i("^i~i|i:16|")), "one vector stands alone"
+    assert "ABREAST(192 / LANES16)" in source(MANY), "as many as divide them stand side by side"
     assert "_each" not in source(i("i*2~i|i:64|"))
+
+
+def test_a_pass_that_stores_and_sums_computes_once_and_sums_beside() -> None:
+    text = source(FUSED)
+    assert text.count("exp_of16_each(pow") == 2, "for few rows, and for many"
+    _, strip, _ = text.split("exp_of16_each(pow")
+    strip, _ = strip.split("#pragma omp simd", 1)
+    assert "_tile[j_lane]) += pow2;" in strip
+    assert "V16(out0[" in strip
+
+
+def test_a_single_vector_takes_the_steps_of_several() -> None:
+    """But in a tail: there its constants would take registers throughout."""
+    text = source(COLUMNS)
+    assert "exp_of16_alone(V16(in0[" in text
+    assert "exp_of16(load16(&in0[" in text
 
 
 def test_iterations_that_read_what_others_write_stay_together() -> None:

@@ -17,6 +17,7 @@ from ilang_eq.extract.footprint import (
     Traffic,
     TranslationBuffer,
     abreast,
+    landing,
     lines_of,
 )
 from ilang_eq.extract.issue import issue_times
@@ -255,3 +256,24 @@ def test_lines_drive_each_other_out_of_the_nearest_cache_alone(stride: int) -> N
     assert rows.occupies(second) == rows._replace(stride=PAGE).occupies(second)
     assert Cache(near, second).fetch(rows).contending == rows.bytes
     assert Cache(second, third).fetch(rows).contending == 0
+
+
+@pytest.mark.parametrize(("taken", "part"), [(1.5, 0.2), (4.0, 0.42), (8.0, 0.67), (16.0, 0.67)])
+def test_lines_wait_the_longer_the_more_drive_each_other_out(taken: float, part: float) -> None:
+    """As measured in the nearest cache of Zen 4; of 16 lines for each place, all come back anew, as of 8."""
+    assert landing(taken) == pytest.approx(part, abs=0.01)
+
+
+def test_what_is_accumulated_in_memory_is_not_waited_for() -> None:
+    """Six rows stay in registers through a reduction; a tile of 6 rows of 256 is gone through in each of its steps."""
+
+    def waited(tile: str) -> float:
+        region = nest(i(f"ik*k~ik{tile}") >> i(f"+ik~i{tile}0"), 96, 4096)
+        return region.fetched(CACHE).waited
+
+    assert waited("|i:6|iki'") > 0
+    program = lower(wire(i("ik*kj~kij|i:6,j:256|ijki'j'") >> i("+kij~ij|i:6,j:256|ijki'j'0")))
+    extents = {(0, 0): 96, (0, 1): 512, (1, 0): 512, (1, 1): 4096}
+    (kernel,) = program.kernels
+    (*_, region) = regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE)
+    assert region.fetched(CACHE).waited == 0

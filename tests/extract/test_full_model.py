@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ilang_eq.extract import full_model, leaves, overlap
+from ilang_eq.extract import full_model, overlap
 from ilang_eq.extract.full_model import Cost, Costed, _Part, program_cost
 from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
 from ilang_eq.extract.machine import Machine, load, names
@@ -480,3 +480,32 @@ def test_whole_vectors_that_do_not_stay_in_registers_are_dear_where_units_are_ha
     dear = seconds(product, (48, 64), (64, 384), machine=zen4)
     plain = seconds(product, (48, 64), (64, 384), machine=replace(zen4, split_spill_slots=6.0))
     assert dear > 1.3 * plain if slower else dear == plain
+
+
+def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
+    """12 rows of A 4 KiB apart: of tiles of 32 columns the multiply-adds take longer, of 16 the lines."""
+    zen4 = load("x86_64_zen4")
+
+    def beside(columns: int) -> tuple[float, float]:
+        found = cost(matmul(f"|i:12,j:{columns}|ijki'j'"), (1024, 1024), (1024, 1024), machine=zen4)
+        issue, lines = (sum(s for name, s in found.terms if name.endswith(part)) for part in ("issue", "L2"))
+        return found.seconds / issue, lines / issue
+
+    (wide, few), (narrow, many) = beside(32), beside(16)
+    assert few < 1.0 < many
+    assert wide < 1.5 < narrow
+
+
+def test_stores_have_ports_of_their_own() -> None:
+    """Tiles that are not held in registers load twice for each store: as long as two loads and a half, not four."""
+    product = i("k*j~kj||kj") >> i("+kj~j||kj0")
+    loads_alone = i("kj*kj~kj||kj") >> i("+kj~j||kj0")
+    one, two = (_issue(p, *s) for p, s in ((product, ((4096,), (1024,))), (loads_alone, ((4096, 1024), (4096, 1024)))))
+    assert one < 1.3 * two
+
+
+def test_a_core_that_looks_further_ahead_waits_less_for_accumulators() -> None:
+    blocks = matmul("|i:6,j:64,k:64|kijk'i'j'")
+    shapes = (1200, 2048), (2048, 4096)
+    near, far = (seconds(blocks, *shapes, machine=replace(MACHINE, window=w)) for w in (224.0, 448.0))
+    assert far < near

@@ -71,3 +71,12 @@ def test_what_runs_seldom_takes_no_time() -> None:
     (first,) = (s for s in loop.body if isinstance(s, For))
     again = replace(loop, body=(replace(first, variable="j", first=("i",)), first))
     assert evaluate([again, replace(loop, without=(N,))], {(0, 0): 40}) == evaluate([loop], {(0, 0): 40})
+
+
+def test_short_tiles_cover_the_lanes_that_there_is_code_for() -> None:
+    """200 in tiles of 64: three whole ones, and one of 8 that takes 16 lanes."""
+    (tiles,) = evaluate((nest((64,)),), {(0, 0): 200})
+    assert isinstance(tiles, Loop)
+    (elements,) = tiles.body
+    assert isinstance(elements, Loop)
+    assert (elements.trips, elements.covered) == (200 / 4, (3 * 64 + 16) / 4)

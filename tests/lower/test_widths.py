@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ilang_eq.lower.widths import WIDTHS, dividing, masked
+from ilang_eq.lower.widths import WIDTHS, covering, dividing, masked, narrower
 
 
 @pytest.mark.parametrize(("limit", "lanes"), [(64, 16), (24, 8), (12, 4), (14, 1), (1, 1)])
@@ -22,3 +22,13 @@ def test_masked_vectors_are_as_few_as_the_widest() -> None:
     for limit in range(4, 200):
         if dividing(limit) == 1:
             assert -(-limit // masked(limit)) == -(-limit // max(WIDTHS))
+
+
+@pytest.mark.parametrize(("limit", "fewer"), [(16, []), (48, [32, 16]), (128, [96, 64, 32])])
+def test_fewer_lanes_that_have_code_of_their_own(limit: int, fewer: list[int]) -> None:
+    assert list(narrower(limit)) == fewer
+
+
+@pytest.mark.parametrize(("length", "lanes"), [(1, 16), (16, 16), (17, 32), (40, 48), (49, 64), (64, 64)])
+def test_a_short_tile_takes_the_fewest_lanes_that_have_code(length: int, lanes: int) -> None:
+    assert covering(length, 64) == lanes

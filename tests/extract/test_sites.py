@@ -1,0 +1,42 @@
+"""Sites of their own for readers of one value."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang_eq.extract.candidate import Candidate
+from ilang_eq.extract.full_model import program_cost
+from ilang_eq.extract.machine import load
+from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.sites import GAINS, resited
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.unwiring import unwire
+from ilang_eq.lang.wiring import wire
+
+MACHINE = load("x86_64_zen4")
+ROWS = (I & i(">ij~i|j:256|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
+APART = ROWS >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+FUSED = ROWS >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
+
+
+def judge() -> Judge:
+    return Judge(
+        lambda program, extents, most=float("inf"): program_cost(program, extents, MACHINE, 1, None, most),
+        {(0, 0): 4096, (0, 1): 4096},
+    )
+
+
+def moved(component: Component) -> Candidate:
+    graph = wire(component)
+    return resited(Candidate(graph, judge().seconds(graph), {}), judge())
+
+
+def test_a_sum_reads_what_a_division_reads_where_it_is_computed() -> None:
+    found = moved(APART)
+    assert str(unwire(found.graph)) == str(FUSED)
+    assert found.cost == judge().seconds(wire(FUSED)) < judge().seconds(wire(APART)) / GAINS
+
+
+@pytest.mark.parametrize("component", [FUSED, i("^ij~ij") >> i("+ij~i||ij0"), i("+ij~i")])
+def test_what_gains_nothing_stays(component: Component) -> None:
+    assert str(unwire(moved(component).graph)) == str(component)
