@@ -83,6 +83,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         page_streams=default.page_streams,
         split_spill_slots=default.split_spill_slots,
         window=default.window,
+        hides=default.hides,
         port_bits=default.port_bits,
         broadcasts=default.broadcasts,
         split_cycles=default.split_cycles,

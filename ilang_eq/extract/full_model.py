@@ -1,9 +1,10 @@
 """The full cost model: what a lowered program takes on a machine, in closed form.
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
-the memory hierarchy (``footprint``), with waiting for lines that no prefetcher sees coming; most of that overlaps.
-Waiting for accumulators, and entering parallel loops, add to that. Nests of a kernel follow each other, and so do the
-phases of a nest, unless they ask for what the others need (``lower/passes.py``): those overlap with each other.
+the memory hierarchy (``footprint``), most of which overlap. Waiting for accumulators, and for lines that no prefetcher
+sees coming as far as computing does not hide it, and entering parallel loops, add to that. Nests of a kernel follow
+each other, and so do the phases of a nest, unless they ask for what the others need (``lower/passes.py``): those
+overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
 """
@@ -293,7 +294,7 @@ def _nest(
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
-        cost = _moving(cost, moved, outer, known, issued.share, machine.window)
+        cost = _moving(cost, moved, outer, known, issued.share, machine)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
@@ -321,9 +322,9 @@ def _lines_in_two(
 
 
 def _moving(
-    cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float, window: float
+    cost: _NestCost, moves: Sequence[ByBuffer], outer: Level, known: Known, share: float, machine: Machine
 ) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``; the core looks ``window`` instructions ahead."""
+    """``cost`` with what ``moves`` phase by phase out of ``outer``."""
     phases: list[_Phase] = []
     stall = cost.stall
     for parts, found in zip(cost.phases, moves, strict=False):
@@ -331,12 +332,11 @@ def _moving(
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
         unforeseen = _unforeseen(moved, share, outer)
-        seconds, awaited = (
-            (_transfer(moved.bytes - less, share, outer) + unforeseen) * _NS for less in (spared, asked)
-        )
+        hidden = machine.hides * unforeseen
+        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * _NS for less in (spared, asked))
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
-        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / window / outer.bandwidth
-        stall += waited * share * _NS
+        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
+        stall += (waited * share + unforeseen - hidden) * _NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
@@ -350,8 +350,10 @@ def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: flo
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * _NS
-    found = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
-    return replace(cost, phases=(*found, *cost.phases[len(found) :]))
+    hidden = machine.hides
+    found = [(*p, _Part("pages", hidden * s, hidden * s)) for p, s in zip(cost.phases, seconds, strict=False)]
+    stall = cost.stall + (1.0 - hidden) * sum(seconds)
+    return replace(cost, phases=(*found, *cost.phases[len(found) :]), stall=stall)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
@@ -387,8 +389,7 @@ def _lost(whole: float, level: Level) -> float:
 def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
     """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for.
 
-    Nor do prefetchers help lines that contend for few places. All that goes on beside computing: a core looks some
-    hundred instructions ahead (papers_notes/ecm.md).
+    Nor do prefetchers help lines that contend for few places.
     """
     apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
     contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
