@@ -332,7 +332,7 @@ def _moving(
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
         unforeseen = _unforeseen(moved, share, outer)
-        hidden = machine.hides * unforeseen
+        hidden = unforeseen if machine.hides else 0.0
         seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * _NS for less in (spared, asked))
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
@@ -350,10 +350,10 @@ def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: flo
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * _NS
-    hidden = machine.hides
-    found = [(*p, _Part("pages", hidden * s, hidden * s)) for p, s in zip(cost.phases, seconds, strict=False)]
-    stall = cost.stall + (1.0 - hidden) * sum(seconds)
-    return replace(cost, phases=(*found, *cost.phases[len(found) :]), stall=stall)
+    if not machine.hides:
+        return replace(cost, stall=cost.stall + sum(seconds))
+    found = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
+    return replace(cost, phases=(*found, *cost.phases[len(found) :]))
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

@@ -217,12 +217,15 @@ class _Tally:
 def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Known = NOTHING) -> float:
     """Nanoseconds for every execution of ``statements`` under ``stack``, tails included."""
     lanes = _lanes(statements, stack, machine)
+    width = stack.loops[-1].width if stack.loops else None
+    if lanes == 1 and width is not None and width > min(WIDTHS) and _is_vectorisable(statements, stack):
+        return _in_parts(statements, stack, machine)
     if lanes == 1:
         return _run(statements, stack, machine, 1).nanoseconds()
-    if stack.loops[-1].width is not None:
+    if width is not None:
         shortened = lanes_of(stack.loops[-1], tuple(statements)) == WIDTHS[0]
         found = _run(statements, stack.padded(lanes, shortened), machine, lanes, known)
-        full = 0.0 if stack.loops[-1].width % lanes else prod(loop.full for loop in stack.unit)
+        full = 0.0 if width % lanes else prod(loop.full for loop in stack.unit)
         return full * found.nanoseconds() + (1.0 - full) * found.nanoseconds(masked=True)
     step = STRIP if _folds(statements, stack) else lanes
     trips = stack.trips[-1]
@@ -259,14 +262,32 @@ def _folds(statements: Statements, stack: Stack) -> bool:
     )
 
 
+def _in_parts(statements: Statements, stack: Stack, machine: Machine) -> float:
+    """A loop that no vector divides, and the compiler's: in vectors, then in shorter ones, and then one by one."""
+    left = stack.trips[-1]
+    total = 0.0
+    for lanes in (*(lanes for lanes in WIDTHS if lanes <= machine.lanes), 1):
+        part = left // lanes * lanes if lanes > 1 else left
+        if part:
+            total += _run(statements, stack.innermost_runs(part), machine, lanes).nanoseconds()
+        left -= part
+    return total
+
+
+def _is_vectorisable(statements: Statements, stack: Stack) -> bool:
+    """Whether iterations of the innermost loop go side by side."""
+    if not stack.innermost or _recurs(statements, stack):
+        return False
+    fixed = (
+        not stack.mask(s.target) & stack.innermost for s in statements if isinstance(s, Assign) and s.target.indices
+    )
+    return not any(fixed)
+
+
 def _lanes(statements: Statements, stack: Stack, machine: Machine) -> int:
     """The widest vector that the innermost loop allows; 1 where iterations depend on each other."""
-    if not stack.innermost or _recurs(statements, stack):
+    if not _is_vectorisable(statements, stack):
         return 1
-    for statement in statements:
-        fixed = not stack.mask(statement.target) & stack.innermost
-        if isinstance(statement, Assign) and statement.target.indices and fixed:
-            return 1
     width = stack.loops[-1].width
     if width is None:
         return machine.lanes

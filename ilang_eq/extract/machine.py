@@ -106,9 +106,9 @@ class Machine:
         window: instructions that a core looks ahead: sums that are shorter overlap with the next ones, and accumulators
             are waited for the less, the more there are. That of Cascade Lake; Zen 3's is 256, but its other figures go
             with this one (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs).
-        hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All of it
-            on Zen 4; none on Emerald Rapids, where a product that reads its second factor unpacked takes what its
-            instructions and its lines take together (papers_notes/ecm.md).
+        hides: does computing hide waiting for lines and pages that nobody sees coming? On Zen 4; not on Emerald Rapids,
+            where a product that reads its second factor unpacked takes what its instructions and its lines take
+            together (papers_notes/ecm.md).
         entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 
@@ -133,7 +133,7 @@ class Machine:
     port_bits: int = 2048
     broadcasts: float = float("inf")
     window: float = 224.0
-    hides: float = 0.0
+    hides: bool = False
 
     @property
     def lanes(self) -> int:
