@@ -1,1 +1,1 @@
-i("+ik~ki|i:48|iki'") >> ~i("kj*ki~kji|i:48,j:32:8|i1jj'kj''i'") >> i("+kji~ij|i:48,j:32:8|ijj'kj''i'0")
+(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|j1iki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0")

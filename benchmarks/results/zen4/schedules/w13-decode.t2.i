@@ -1,1 +1,1 @@
-i("+il~il|l:64|") >> ~i("ikl*il~ikl|k:96,l:64|i1klk'l'") >> i("+ikl~ik|k:96,l:64|iklk'l'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:64|i0jkj'") >> i("+ikj~ij|j:64|ijkj'0") & i("+ik~i||i0k")) >> i("ij/i~ij|j:64|i1j0j'")
+i("+il~il|l:64|") >> ~i("ikl*il~ikl|k:128,l:64|i1klk'l'") >> i("+ikl~ik|k:128,l:64|iklk'l'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:64|i0jkj'") >> i("+ikj~ij|j:64|ijkj'0") & i("+ik~i||i0k")) >> i("ij/i~ij|j:64|i1j0j'")
