@@ -122,7 +122,7 @@ def propose(
 
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
-        first, *others = (one.candidate() for one in found)
+        first, *others = (one.candidate() for one in _of_both_kinds(found, k))
         return [*thorough(breadth, found[0]), resited(first, judge), *others][:k]
 
     for breadth in BREADTHS[:-1]:
@@ -207,7 +207,7 @@ def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[A
     """Forbid repairs where ``schedule`` has some; where it has none, demand the largest."""
     structure = model.structure
     places = {c: structure.places[c] for c in schedule.states}
-    if any(map(_waits, schedule.states.values())):
+    if _is_online(schedule):
         yield [_forbidding(place, model.domains[c], _waits) for c, place in places.items()]
         return
     work = {
@@ -218,6 +218,21 @@ def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[A
     if work:
         c = min(work, key=lambda c: (-work[c], c))
         yield [_forbidding(places[c], model.domains[c], lambda state: not _waits(state))]
+
+
+def _of_both_kinds(found: Sequence[Sized], k: int) -> list[Sized]:
+    """The first ``k``; the last gives way to the next that is online, if none of them is, or to one that is not.
+
+    Whoever ranks them may doubt costs that are near, and take what stores little.
+    """
+    kept = list(found[:k])
+    kinds = {_is_online(one.schedule) for one in kept}
+    other = next((one for one in found[k:] if _is_online(one.schedule) not in kinds), None)
+    return kept if other is None else [*kept[:-1], other]
+
+
+def _is_online(schedule: Schedule) -> bool:
+    return any(map(_waits, schedule.states.values()))
 
 
 def _waits(state: State) -> bool:
