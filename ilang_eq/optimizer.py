@@ -263,14 +263,14 @@ def _judged(component: Component, request: Request, models: Models) -> Schedule:
 
 
 def _is_copied(value: Scalar) -> bool:
-    """Whether ``value`` is one place, or a number times one: what packing an argument makes."""
+    """Whether ``value`` is one place, or a number times one: what packing an argument makes. A scalar was computed."""
     from ilang_eq.lower.ir import Apply, Constant, Load
 
     match value:
-        case Load():
-            return True
-        case Apply("mul" | "div", (Load(), Constant()) | (Constant(), Load())):
-            return True
+        case Load(indices=indices):
+            return bool(indices)
+        case Apply("mul" | "div", (Load(indices=indices), Constant()) | (Constant(), Load(indices=indices))):
+            return bool(indices)
         case _:
             return False
 

@@ -234,6 +234,15 @@ def test_a_schedule_that_stores_little_is_taken_where_costs_are_doubtful(monkeyp
     assert all(s.stored > AS_LITTLE * best.best.stored for s in rows if s.cost.seconds < best.best.cost.seconds)
 
 
+def test_what_is_stored_is_counted_where_two_sites_compute_it_once() -> None:
+    rows = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
+    apart, fused = (rows >> (I & i(f"+ij~i||{order}")) >> i("ij/i~ij||i10j") for order in ("i0j", "ij0"))
+    for component in (apart, fused):
+        found = optimize(component, [(64, 256)], threads=1).schedules
+        (written,) = [schedule for schedule in found if str(schedule.component) == str(component)]
+        assert written.stored > 1000, "a row"
+
+
 def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels_is_taken() -> None:
     def costing(seconds: float, kernels: int, stored: float) -> Schedule:
         terms = tuple((f"{n}: issue", seconds / kernels) for n in range(kernels))

@@ -212,7 +212,8 @@ def _short_copy(simd: Simd) -> Registers:
 def _in_vectors(simd: Simd) -> Node:
     """A loop that calls functions of several vectors as a nest, or in strips of them; any other as it is."""
     loop, limit = simd.source, simd.source.limit
-    if not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
+    near = all(stride(place, loop.variable) in ("none", "unit") for place in _held_apart(simd))
+    if not near or not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
         return simd
     if limit is not None and limit <= MOST_LANES:
         fits = simd.full and not simd.reductions and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
@@ -222,9 +223,23 @@ def _in_vectors(simd: Simd) -> Node:
     strip = For(lane, loop.extent, 1, STRIP, (*loop.outer, loop.variable), body)
     around = replace(loop, step=STRIP, body=(strip,))
     tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((lane,)),)) for r in simd.reductions}
-    into = (replace(s, target=tiles[s.target]) if isinstance(s, Accumulate) and s.target in tiles else s for s in body)
-    strips = Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], tuple(into)),), simd.full, "main"), simd)
-    return _folding(simd.reductions, tiles, strip, strips) if tiles else strips
+    moved = (replace(s, target=tiles[s.target]) if isinstance(s, Accumulate) and s.target in tiles else s for s in body)
+    strips = Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], tuple(moved)),), simd.full, "main"), simd)
+    if not tiles:
+        return strips
+    # the tiles cost more than they gain where there is no whole strip
+    some = Full(loop.extent.input, loop.extent.dim, tuple(sorted(loop.outer)), STRIP)
+    return Versions((some,), (_folding(simd.reductions, tiles, strip, strips),), (simd,))
+
+
+def _held_apart(simd: Simd) -> list[Load]:
+    """The places that a loop in vectors must find side by side: what it reduces with something far is the compiler's.
+
+    So is what it accumulates elsewhere, which no register holds.
+    """
+    if simd.reductions:
+        return list(places(simd.source.body))
+    return [update.target for update in updates(simd.source.body) if isinstance(update, Accumulate)]
 
 
 def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], strip: For, strips: Strips) -> Registers:

@@ -24,7 +24,7 @@ from ilang_eq.lower.division import FEW, TILED_UPDATES, Apart, divided
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
-from ilang_eq.lower.walk import buffers_of, declared_in, walk
+from ilang_eq.lower.walk import buffers_of, declared_in, updates, walk
 
 ELEMENT_GRAIN = 4096
 """The fewest elements of an element-wise loop that are worth a thread's while."""
@@ -47,7 +47,7 @@ def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
     division = divided(in_place(program))
     texts: list[KernelText] = []
     for kernel, apart in zip(division.program.kernels, division.apart, strict=True):
-        text = kernel_text(division.program, kernel, used)
+        text = kernel_text(division.program, kernel, used, _divided_anew(apart))
         for version in apart:
             other = kernel_text(division.program, version.kernel, used)
             before = "else if" if version is not apart[0] else "if"
@@ -58,6 +58,12 @@ def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
             texts.append(replace(other, call=f"{before} ({_fits(version)})\n        {call}"))
         texts.append(replace(text, call=f"else\n        {text.call}") if apart else text)
     return tuple(texts)
+
+
+def _divided_anew(versions: Sequence[Apart]) -> frozenset[str]:
+    """What innermost loops write whose iterations ``versions`` for several threads divide among them."""
+    loops = [s for version in versions if version.tiles for s in walk(version.kernel.body) if isinstance(s, For)]
+    return frozenset(u.target.buffer for s in loops if s.parallel and innermost(s) for u in updates(s.body))
 
 
 def _fits(version: Apart) -> str:
@@ -74,8 +80,8 @@ def _either(conditions: Sequence[str]) -> str:
     return f"({' || '.join(f'({c})' if '&&' in c else c for c in conditions)})"
 
 
-def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
-    """``kernel`` in C."""
+def kernel_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str] = frozenset()) -> KernelText:
+    """``kernel`` in C; what it writes to buffers that are ``alike`` takes the steps of single floats."""
     kernel = in_first_blocks(kernel)
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
@@ -85,11 +91,11 @@ def kernel_text(program: Program, kernel: Kernel, used: Used) -> KernelText:
     def dispatch(node: Parallel) -> list[str]:
         name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
         task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node))
-        body = fenced(task.body(Statements(layout, used, streamed=streamed)))
+        body = fenced(task.body(Statements(layout, used, streamed=streamed, alike=alike)))
         functions.append("static NOINLINE " + task.signature(body).definition(body))
         return task.dispatch(body, private)
 
-    statements = Statements(layout, used, streamed=streamed, dispatch=dispatch)
+    statements = Statements(layout, used, streamed=streamed, dispatch=dispatch, alike=alike)
     body = fenced(_carved(shared) + statements.lines(bind(kernel)))
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])

@@ -28,7 +28,7 @@ from ilang_eq.lower.scalar import Call, spell
 from ilang_eq.lower.walk import loads, mentions, updates
 
 MOST_SIDE_BY_SIDE = 8
-"""Vectors that a function is applied to at once: each takes up to four registers."""
+"""Vectors of several loops that make up a group; ``ABREAST`` says how many of them go at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _StagePrinter:
 
     def lines(self, stages: Sequence[_Stage]) -> list[str]:
         """Declarations of what stages hand on, then each stage."""
-        printer = VectorPrinter.of(self.nest, self.layout, self.used)
+        printer = VectorPrinter.of(self.nest, self.layout, self.used, self.alike)
         bodies = [self._body(stage, printer) for stage in stages]
         words = [set(re.findall(r"\w+", "\n".join(body))) for body in bodies]
         made = [_scalars(stage) for stage in stages]

@@ -19,6 +19,7 @@ from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
+from ilang_eq.lower.walk import updates
 from ilang_eq.lower.widths import WIDTHS
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
@@ -34,6 +35,7 @@ class Statements:
         names: variables that stand for places, while they are accumulated into.
         streamed: outputs that may be written past the caches.
         dispatch: prints the loop that hands out the tasks of a parallel loop.
+        alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
     """
 
     layout: Layout
@@ -41,12 +43,16 @@ class Statements:
     names: dict[Load, str] = field(default_factory=dict)
     streamed: frozenset[str] = frozenset()
     dispatch: Callable[[Parallel], list[str]] | None = None
+    alike: frozenset[str] = frozenset()
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
         lines: list[str] = []
         for node in nodes:
             text = self._node(node)
+            # what two loops of a block ask for has one name
+            if _defined(text) & _defined(lines):
+                text = ["{", *indented(text), "}"]
             # a declaration and the assignment right after it are one sentence
             if isinstance(node, Assign) and lines and lines[-1] == f"float {node.target.buffer};":
                 lines[-1] = f"float {text[0]}"
@@ -73,8 +79,9 @@ class Statements:
             case Simd():
                 return self.simd(node, "0", bound_text(node.source, node.full))
             case VectorNest():
-                staged = staged_nest_lines(node, self.layout, self.used)
-                return nest_lines(node, self.layout, self.used) if staged is None else staged
+                alike = any(update.target.buffer in self.alike for update in updates(node.body))
+                staged = staged_nest_lines(node, self.layout, self.used, alike)
+                return nest_lines(node, self.layout, self.used, alike) if staged is None else staged
             case Strips():
                 return self._strips(node)
             case Fold():
@@ -231,6 +238,12 @@ class Statements:
             self.used.lifted.add((EXTREMA[op], 2, lanes))
             return f"share = {EXTREMA[op]}{lanes}({part}, share);"
         return f"share {'+' if op == 'add' else '*'}= {part};"
+
+
+def _defined(lines: Sequence[str]) -> set[str]:
+    """The constants that ``lines`` define in their own scope."""
+    found = (re.match(r"const \w+ (\w+) =", line) for line in lines)
+    return {match[1] for match in found if match is not None}
 
 
 def _whole_steps(bound: str, step: int) -> str:

@@ -33,7 +33,7 @@ _ADDRESS_SLOTS = 2.0
 """Instructions to compute or reload the address of one more."""
 
 _WAITED = WAITED / IN_FLIGHT
-"""The share of a level's latency that each line of an accumulator costs."""
+"""The share of a level's latency that each line of an accumulator costs, over what the core looks ahead."""
 
 _GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from places that are not neighbours."""

@@ -43,7 +43,7 @@ where 320 are. With 3 there, too, attention at two threads of a Zen 4 stores its
 WAITED_FAR = 336.0
 """The same from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02 of the time."""
 CROWDS = 9.5
-"""How many times as many lines as there are places for wait a whole latency each, if it went on: lines 4 KiB apart, one
+"""Lines that take turns wait the part ``taken / CROWDS`` of the latency, within ``LANDS``. Lines 4 KiB apart, one
 float of each at a time, take 0.33, 0.55, 1.23, 1.73, 2.62 and 2.75 ns in the nearest cache of Zen 4 where 1.5, 2, 3, 4,
 6 and 8 times as many as there are places for take turns, whose second level has a latency of 4.1 ns; beside 24
 multiply-adds, which take 6.5 ns, as long in all as the longer of both (papers_notes/ecm.md)."""

@@ -1,6 +1,6 @@
 """Time to issue a kernel's instructions, with every operand in the first-level cache.
 
-Three ceilings, and the highest holds: instruction slots (and bytes through the first-level cache), the throughput of
+Ceilings, and the highest holds: instruction slots, bytes out of the first-level cache and into it, the throughput of
 the arithmetic units, and the chain of an accumulation that waits for itself. A term that an inner loop does not move is
 charged where it last moves, as compilers hoist it.
 

@@ -9,7 +9,7 @@ the end the full model puts the proposals in order, and adjusts the tiles of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -122,8 +122,11 @@ def propose(
 
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
-        first, *others = (one.candidate() for one in _of_both_kinds(found, k))
-        return [*thorough(breadth, found[0]), resited(first, judge), *others][:k]
+        usual = [one.candidate() for one in found]
+        proposals = [*thorough(breadth, found[0]), resited(usual[0], judge), *usual]
+        distinct = {one.graph: one for one in reversed(proposals)}
+        online = {one.graph for one in found if _is_online(one.schedule)}
+        return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)
 
     for breadth in BREADTHS[:-1]:
         try:
@@ -220,15 +223,15 @@ def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[A
         yield [_forbidding(places[c], model.domains[c], lambda state: not _waits(state))]
 
 
-def _of_both_kinds(found: Sequence[Sized], k: int) -> list[Sized]:
-    """The first ``k``; the last gives way to the next that is online, if none of them is, or to one that is not.
+def _of_both_kinds(ascending: Sequence[Candidate], online: Set[Graph], k: int) -> list[Candidate]:
+    """The first ``k``; the last of several gives way to the next that is ``online``, if none is, or to one that is not.
 
     Whoever ranks them may doubt costs that are near, and take what stores little.
     """
-    kept = list(found[:k])
-    kinds = {_is_online(one.schedule) for one in kept}
-    other = next((one for one in found[k:] if _is_online(one.schedule) not in kinds), None)
-    return kept if other is None else [*kept[:-1], other]
+    kept = list(ascending[:k])
+    kinds = {one.graph in online for one in kept}
+    other = next((one for one in ascending[k:] if (one.graph in online) not in kinds), None)
+    return kept if other is None or k == 1 else [*kept[:-1], other]
 
 
 def _is_online(schedule: Schedule) -> bool:

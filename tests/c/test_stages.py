@@ -31,6 +31,9 @@ HANDED_ON = i("i*2~i|i:64|") >> (I & i("^i~i|i:64|ii'0")) >> i("i*i~i|i:64|ii'01
 FUSED = ROWS >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
 MANY = i("^ij~ij|i:24,j:192|jii'j'") >> i("+ij~j|i:24,j:192|jii'j'0")
 COLUMNS = i("^ij~ij|i:24,j:16|jii'j'") >> i("+ij~j|i:24,j:16|jii'j'0")
+NEGATIVE = i("^ij~ij") >> i("-ij~ij||ij0")
+ACROSS = i("^kij~kij||kji") >> i("+kij~ij||kji0")
+"""What is accumulated lies in other rows than the vectors of the loop."""
 TWICE = i("^i~i|i:64|") >> i("^i~i|i:64|ii'0") >> i("i+1~i|i:64|ii'0")
 TILE = i("ik*jk~kij|i:4,j:16|ijki'j'") >> i("+kij~ij|i:4,j:16|ijki'j'0") >> i("^ij~ij|i:4,j:16|ij0i'j'")
 SUMMED = i("ij*1~ij|i:6,j:32|jii'j'") >> i("^ij~ij|i:6,j:32|jii'j'0") >> i("+ij~j|i:6,j:32|jii'j'0")
@@ -44,6 +47,11 @@ COMPONENTS = {
     "fused, whole strips": (FUSED, ((3, 128),)),
     "fused, blocks": (FUSED, ((2, 9000),)),
     "fused, short": (FUSED, ((4, 63),)),
+    "fused, largest": (NEGATIVE >> (I & i(">ij~i||ij0")) >> i("ij/i~ij||i10j"), ((5, 200),)),
+    "fused, smallest": (i("^ij~ij") >> (I & i("<ij~i||ij0")) >> i("ij/i~ij||i10j"), ((5, 200),)),
+    "fused, product": (i("^ij~ij") >> (I & i("*ij~i||ij0")) >> i("ij/i~ij||i10j"), ((5, 100),)),
+    "fused, two": (i("^ij~ij") >> ((I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j") & i(">ij~i||ij0")), ((5, 200),)),
+    "across": (ACROSS, ((3, 130, 100),)),
     "many": (MANY, ((50, 600),)),
     "alone": (COLUMNS, ((70, 40),)),
     "tile": (TILE, ((9, 7), (35, 7))),
@@ -64,9 +72,13 @@ def test_results(name: str) -> None:
     arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
     if name == "rows":
         arrays[0][:, 3] = [-np.inf, 8, np.nan, 2, -200]
+    if name == "fused, largest":
+        arrays[0][:, 70] = [-np.inf, 8, np.nan, np.inf, 2]
     with np.errstate(invalid="ignore", over="ignore"):
-        want = component.interpret(*arrays).astype(np.float32)
-    np.testing.assert_allclose(component.compile()(*arrays), want, rtol=3e-6, atol=0)
+        wanted, found = component.interpret(*arrays), component.compile()(*arrays)
+        pairs = zip(wanted, found, strict=True) if isinstance(wanted, tuple) else [(wanted, found)]
+        for want, got in pairs:
+            np.testing.assert_allclose(got, want.astype(np.float32), rtol=3e-6, atol=0)
 
 
 def test_where_there_are_stages() -> None:
@@ -86,6 +98,24 @@ def test_a_pass_that_stores_and_sums_computes_once_and_sums_beside() -> None:
     strip, _ = strip.split("#pragma omp simd", 1)
     assert "_tile[j_lane]) += pow2;" in strip
     assert "V16(out0[" in strip
+
+
+@needs_compiler
+def test_two_loops_of_a_block_may_ask_for_the_same_rows() -> None:
+    first = i("^ij~ij|i:4,j:64|iji'j'")
+    component = first >> (I & i(">ij~i|i:4,j:64|ij0i'j'")) >> i("ij/i~ij|i:4,j:64|i10ji'j'")
+    x = np.random.default_rng(0).standard_normal((9, 200), dtype=np.float32)
+    np.testing.assert_allclose(component.compile()(x), component.interpret(x), rtol=3e-6)
+
+
+@needs_compiler
+def test_threads_that_share_a_row_compute_what_one_does() -> None:
+    tile = "|k:64,j:64|ikjk'j'"
+    component = i("ik*kj~ikj" + tile) >> i("+ikj~ij" + tile + "0") >> i("^ij~ij||i0j")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, dtype=np.float32) * 0.05 for shape in ((4, 512), (512, 4096))]
+    one, two = (np.asarray(component.compile(threads=threads)(*arrays)) for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_a_single_vector_takes_the_steps_of_several() -> None:

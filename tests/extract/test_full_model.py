@@ -501,11 +501,12 @@ def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
 
 
 def test_stores_have_ports_of_their_own() -> None:
-    """Tiles that are not held in registers load twice for each store: as long as two loads and a half, not four."""
-    product = i("k*j~kj||kj") >> i("+kj~j||kj0")
-    loads_alone = i("kj*kj~kj||kj") >> i("+kj~j||kj0")
-    one, two = (_issue(p, *s) for p, s in ((product, ((4096,), (1024,))), (loads_alone, ((4096, 1024), (4096, 1024)))))
-    assert one < 1.3 * two
+    """A tile too large for registers loads twice and stores once for each multiply-add: the longer of both counts."""
+    wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))
+    shapes = (64, 256), (256, 192)
+    loads = 2 * 4 * 64 * 256 * 192 / MACHINE.levels[0].bandwidth * 1e-9
+    found = _issue(matmul("|i:16,j:192|ijki'j'"), *shapes, machine=wide)
+    assert loads < found < 1.4 * loads
 
 
 def test_a_core_that_looks_further_ahead_waits_less_for_accumulators() -> None:

@@ -16,11 +16,13 @@ from ilang_eq.extract.machine import load
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Bound, Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor
-from ilang_eq.extract.search import propose
+from ilang_eq.extract.search import _of_both_kinds, propose
 from ilang_eq.extract.starts import TILES
 from ilang_eq.extract.structure import Structure
+from ilang_eq.lang.component import i
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import infer
+from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
 from ilang_eq.lower.ir import Program
@@ -241,3 +243,10 @@ def test_a_space_too_wide_at_any_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(elimination, "WIDEST", 10)
     with pytest.raises(TooWide):
         propose(spaces.attention(), ATTENTION, models(2), 1)
+
+
+@pytest.mark.parametrize(("k", "kept"), [(1, [0]), (2, [0, 3]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])])
+def test_what_is_handed_on_has_the_best_of_both_kinds_and_the_best_of_all(k: int, kept: list[int]) -> None:
+    graphs = [wire(i(f"i+{n}~i")) for n in range(5)]
+    candidates = [Candidate(graph, float(n), {}) for n, graph in enumerate(graphs)]
+    assert _of_both_kinds(candidates, {graphs[3]}, k) == [candidates[n] for n in kept]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ilang_eq.lang.component import I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Index, Load, Statement
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Extent, For, Index, Load, Statement
 from ilang_eq.lower.program import computed_once
 from ilang_eq.lower.walk import updates
 
@@ -28,6 +28,12 @@ def test_what_has_changed_is_computed_anew() -> None:
     assert after(*block) == block
     overwritten = Assign(S, EXP), Assign(S, X), Assign(Y, EXP)
     assert after(*overwritten) == overwritten
+
+
+def test_loops_may_change_anything() -> None:
+    inside = For("j", Extent(0, 0), 1, None, (), (Assign(Load("x", (Index(("j",)),)), T),))
+    block = Assign(S, EXP), inside, Assign(Y, EXP)
+    assert after(*block) == block
 
 
 def test_a_value_that_reads_where_it_goes_is_not_known() -> None:
