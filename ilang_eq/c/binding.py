@@ -28,11 +28,11 @@ from ilang_eq.c.nodes import (
     VectorNest,
     Versions,
 )
-from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile
+from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile, strip
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Index, Kernel, Load, Statement
-from ilang_eq.lower.walk import code, mentions, places, replace_in_body, stride, updates, walk
+from ilang_eq.lower.walk import code, mentions, places, stride, updates, walk
 from ilang_eq.lower.widths import WIDTHS
 
 LONGEST_TILE = 1024
@@ -212,40 +212,46 @@ def _short_copy(simd: Simd) -> Registers:
 def _in_vectors(simd: Simd) -> Node:
     """A loop that calls functions of several vectors as a nest, or in strips of them; any other as it is."""
     loop, limit = simd.source, simd.source.limit
-    near = all(stride(place, loop.variable) in ("none", "unit") for place in _held_apart(simd))
-    if not near or not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0]:
+    if not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0] or not _is_near(simd):
         return simd
     if limit is not None and limit <= MOST_LANES:
         fits = simd.full and not simd.reductions and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
         return VectorNest((loop,), WIDTHS[0], loop.body) if fits else simd
-    lane = f"{loop.variable}_lane"
-    body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))
-    strip = For(lane, loop.extent, 1, STRIP, (*loop.outer, loop.variable), body)
-    around = replace(loop, step=STRIP, body=(strip,))
-    tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((lane,)),)) for r in simd.reductions}
-    moved = (replace(s, target=tiles[s.target]) if isinstance(s, Accumulate) and s.target in tiles else s for s in body)
-    strips = Strips(Loop(around, (VectorNest((strip,), WIDTHS[0], tuple(moved)),), simd.full, "main"), simd)
+    inner = strip(loop, STRIP)
+    tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((inner.variable,)),)) for r in simd.reductions}
+    body = tuple(_into_tiles(s, tiles) for s in inner.body)
+    around = replace(loop, step=STRIP, body=(inner,))
+    strips = Strips(Loop(around, (VectorNest((inner,), WIDTHS[0], body),), simd.full, "main"), simd)
     if not tiles:
         return strips
     # the tiles cost more than they gain where there is no whole strip
     some = Full(loop.extent.input, loop.extent.dim, tuple(sorted(loop.outer)), STRIP)
-    return Versions((some,), (_folding(simd.reductions, tiles, strip, strips),), (simd,))
+    return Versions((some,), (_folding(simd.reductions, tiles, inner, strips),), (simd,))
 
 
-def _held_apart(simd: Simd) -> list[Load]:
-    """The places that a loop in vectors must find side by side: what it reduces with something far is the compiler's.
+def _is_near(simd: Simd) -> bool:
+    """Whether vectors find all that they accumulate side by side; and what they read, where they reduce it.
 
-    So is what it accumulates elsewhere, which no register holds.
+    Register tiles may accumulate anywhere, but here there are none for rows; the compiler gathers as well.
     """
-    if simd.reductions:
-        return list(places(simd.source.body))
-    return [update.target for update in updates(simd.source.body) if isinstance(update, Accumulate)]
+    body = simd.source.body
+    found = places(body) if simd.reductions else [u.target for u in updates(body) if isinstance(u, Accumulate)]
+    return all(stride(place, simd.source.variable) in ("none", "unit") for place in found)
 
 
-def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], strip: For, strips: Strips) -> Registers:
+def _into_tiles(statement: Statement, tiles: Mapping[Load, Load]) -> Statement:
+    """``statement``, reducing into the tile of its target, if that has one."""
+    match statement:
+        case Accumulate(target) if target in tiles:
+            return replace(statement, target=tiles[target])
+        case _:
+            return statement
+
+
+def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], lanes: For, strips: Strips) -> Registers:
     """``strips`` that reduce ``into`` their ``tiles`` beside what else they do, and then the tiles' lanes."""
-    start = [VectorNest((strip,), WIDTHS[0], (Assign(tiles[r.target], identity(r.op)),)) for r in into]
-    fold = [Fold((), r.target, r.op, tiles[r.target], strip, WIDTHS[0], frozenset()) for r in into]
+    start = [VectorNest((lanes,), WIDTHS[0], (Assign(tiles[r.target], identity(r.op)),)) for r in into]
+    fold = [Fold((), r.target, r.op, tiles[r.target], lanes, WIDTHS[0], frozenset()) for r in into]
     return Registers(tuple(Tile(place.buffer, (STRIP,)) for place in tiles.values()), (), (*start, strips, *fold))
 
 

@@ -144,10 +144,14 @@ def strip_mined(loop: For) -> For:
     apart = any(stride(place, loop.variable) not in ("none", "unit") for place in places(loop.body))
     if not into or len(targets) != len(into) or not widths or loop.step != 1 or apart or lanes_of(loop, 4) == 1:
         return loop
+    return replace(loop, step=widths[0], body=(replace(strip(loop, widths[0]), reduces=True),))
+
+
+def strip(loop: For, lanes: int) -> For:
+    """``lanes`` iterations of ``loop``, from where it stands."""
     lane = f"{loop.variable}_lane"
     body = replace_in_body(loop.body, loop.variable, (loop.variable, lane))
-    inner = For(lane, loop.extent, 1, widths[0], (*loop.outer, loop.variable), body, reduces=True)
-    return replace(loop, step=widths[0], body=(inner,))
+    return For(lane, loop.extent, 1, lanes, (*loop.outer, loop.variable), body)
 
 
 def full_fact(loop: For) -> Full | None:

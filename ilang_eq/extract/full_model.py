@@ -352,8 +352,8 @@ def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: flo
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * _NS
     if not machine.hides:
         return replace(cost, stall=cost.stall + sum(seconds))
-    found = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
-    return replace(cost, phases=(*found, *cost.phases[len(found) :]))
+    phases = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

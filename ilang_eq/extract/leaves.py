@@ -184,14 +184,14 @@ class _Tally:
 
     def load(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements from the first-level cache into registers."""
-        self.loaded += self._moved(place, mask, times)
+        self.loaded += self._charged(place, mask, times)
 
     def store(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements from registers into the first-level cache."""
-        self.stored += self._moved(place, mask, times)
+        self.stored += self._charged(place, mask, times)
 
-    def _moved(self, place: Load, mask: Mask, times: float) -> float:
-        """The bytes that ``times`` elements take as long as, which are charged but for the time at their ports."""
+    def _charged(self, place: Load, mask: Mask, times: float) -> float:
+        """Charge the instructions that move ``times`` elements; the bytes that keep a port busy as long."""
         width = self.width(mask)
         apart = width > 1 and _strided(place, self.stack)
         self.slots += times * GATHER_SLOTS if apart else times / width

@@ -29,7 +29,6 @@ from ilang_eq.extract.footprint import (
     Room,
     Span,
     Spans,
-    Traffic,
     TranslationBuffer,
     abreast,
     lines_of,
@@ -94,12 +93,6 @@ class Region:
     loops: tuple[Region, ...]
     rest: Spans
     _seen: dict[str | int, list[ByBuffer]] = field(default_factory=dict, compare=False, repr=False)
-
-    def fetched(self, into: Cache | TranslationBuffer) -> Traffic:
-        """What one run brings into a cache."""
-        if isinstance(into, TranslationBuffer) and not self.gaps:
-            return NONE
-        return Traffic.total(traffic for found in self.phases(into) for traffic in found.values())
 
     def phases(self, into: Cache | TranslationBuffer, there: float = 0.0) -> list[ByBuffer]:
         """The same phase by phase, in the order of ``issue_times``: what several read comes in with the first.

@@ -49,6 +49,11 @@ def nest(component: Component, *shape: int, machine: Machine = MACHINE) -> Regio
     return list(regions(evaluate(kernel.body, extents), program.buffers, extents, machine))[-1]
 
 
+def fetched(region: Region, into: Cache | TranslationBuffer) -> Traffic:
+    """What one run of ``region`` brings into a cache."""
+    return Traffic.total(traffic for found in region.phases(into) for traffic in found.values())
+
+
 @pytest.mark.parametrize("order", ["iji'j'", "jii'j'", "ii'jj'", "jj'ii'"])
 @given(blocks=st.tuples(st.integers(1, 9), st.integers(1, 9)))
 def test_a_whole_nest_touches_everything_once(order: str, blocks: tuple[int, int]) -> None:
@@ -83,16 +88,16 @@ def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
     """Two passes read the row; its differences, which keep their place, are written by one and read by another."""
     rows, row, long_row = 8, int(LEVEL.bytes) // 8, int(LEVEL.bytes) * 4
     output = 4 * rows * SOURCE.written
-    once = nest(PASSES, rows, row // 4).fetched(CACHE).all
+    once = fetched(nest(PASSES, rows, row // 4), CACHE).all
     assert once == pytest.approx(rows * row + SOURCE.written * row + output)
-    anew = nest(PASSES, rows, long_row // 4).fetched(CACHE).all
+    anew = fetched(nest(PASSES, rows, long_row // 4), CACHE).all
     assert anew == pytest.approx(rows * long_row * (2 + SOURCE.written + 1), rel=1e-3)
 
 
 def test_rows_on_pages_of_their_own_are_looked_up_again_where_there_are_too_many() -> None:
     rows, columns = 512, 4096
     region = nest(i("^ij~ij|j:16|jij'"), rows, columns)
-    once, anew = (region.fetched(TranslationBuffer(entries)) for entries in (4 * rows, rows // 4))
+    once, anew = (fetched(region, TranslationBuffer(entries)) for entries in (4 * rows, rows // 4))
     assert once.all == 0, "all of it is one run"
     assert anew.bytes == pytest.approx(2 * rows * columns / 16)
     assert anew.apart == pytest.approx(2 * rows * columns / 16), "two lines of the argument, none of the output"
@@ -225,7 +230,7 @@ def test_no_core_waits_for_what_it_writes() -> None:
 def test_rows_of_two_buffers_a_way_apart_compete_for_the_same_places(columns: int, compete: bool) -> None:
     """A line holds four parts of a row. Six rows of one buffer find their eight places, those of two do not."""
     lines = 6 * columns * 4
-    alone, both = (nest(i(f"{text}|j:4|jij'"), 6, columns).fetched(CACHE).all for text in ("+ij~j", "^ij~ij"))
+    alone, both = (fetched(nest(i(f"{text}|j:4|jij'"), 6, columns), CACHE).all for text in ("+ij~j", "^ij~ij"))
     assert alone - SOURCE.written * columns * 4 == pytest.approx(lines, rel=0.01)
     assert (both > 1.5 * (1 + SOURCE.written) * lines) == compete
 
@@ -243,7 +248,7 @@ def test_rows_a_way_apart_drive_each_other_out(columns: int, contends: bool) -> 
 def test_a_few_rows_a_way_apart_stay(rows: int, lost: float) -> None:
     """Of 8 places, 6 lines that compete for them find theirs; of 12, most still do."""
     region = nest(i(f"ik*k~ik|i:{rows}|iki'") >> i(f"+ik~i|i:{rows}|iki'0"), rows, 1024)
-    once, moved = 4 * rows * 1024, region.fetched(CACHE)
+    once, moved = 4 * rows * 1024, fetched(region, CACHE)
     anew = (moved.all - once) / (rows * LINE * 1024)
     assert anew == pytest.approx(lost, abs=0.03)
 
@@ -269,11 +274,11 @@ def test_what_is_accumulated_in_memory_is_not_waited_for() -> None:
 
     def waited(tile: str) -> float:
         region = nest(i(f"ik*k~ik{tile}") >> i(f"+ik~i{tile}0"), 96, 4096)
-        return region.fetched(CACHE).waited
+        return fetched(region, CACHE).waited
 
     assert waited("|i:6|iki'") > 0
     program = lower(wire(i("ik*kj~kij|i:6,j:256|ijki'j'") >> i("+kij~ij|i:6,j:256|ijki'j'0")))
     extents = {(0, 0): 96, (0, 1): 512, (1, 0): 512, (1, 1): 4096}
     (kernel,) = program.kernels
     (*_, region) = regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE)
-    assert region.fetched(CACHE).waited == 0
+    assert fetched(region, CACHE).waited == 0

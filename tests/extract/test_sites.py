@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ilang_eq.extract import sites
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.full_model import program_cost
 from ilang_eq.extract.machine import load
@@ -40,3 +41,8 @@ def test_a_sum_reads_what_a_division_reads_where_it_is_computed() -> None:
 @pytest.mark.parametrize("component", [FUSED, i("^ij~ij") >> i("+ij~i||ij0"), i("+ij~i")])
 def test_what_gains_nothing_stays(component: Component) -> None:
     assert str(unwire(moved(component).graph)) == str(component)
+
+
+def test_what_gains_less_than_the_model_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "GAINS", 1.1)
+    assert str(unwire(moved(APART).graph)) == str(APART)

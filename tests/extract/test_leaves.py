@@ -1,0 +1,185 @@
+"""What the loop-free statements at the bottom of a nest take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
+from ilang_eq.extract.machine import Machine, load, names
+from ilang_eq.lang.component import I, i
+from tests.extract.costs import MACHINE, cost, issue, matmul, seconds
+
+
+@pytest.fixture(params=names())
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return load(request.param)
+
+
+def test_a_tile_that_is_no_whole_vectors_takes_little_more_than_one_that_is() -> None:
+    """It computes the lanes that it masks; a loop that does not accumulate has no mask."""
+    whole, odd = (seconds(matmul(f"|i:6,j:{n}|ijki'j'"), (192, 192), (192, 13 * n)) / n for n in (16, 14))
+    assert whole < odd < 1.5 * whole
+
+
+def test_a_tile_beyond_the_registers_is_spilled() -> None:
+    shapes = (192, 192), (192, 192)
+    assert seconds(matmul("|i:6,j:64|ijki'j'"), *shapes) < 0.9 * seconds(matmul("|i:16,j:64|ijki'j'"), *shapes)
+
+
+def test_a_row_that_is_added_to_is_added_to_for_two_iterations_at_once() -> None:
+    """As GCC does, where nothing else is in the loop around a row of run-time length."""
+    shapes = (1, 2048), (2048, 256)
+    jammed, parts = (seconds(matmul(schedule), *shapes) for schedule in ("||ikj", "|j:64|ikjj'"))
+    assert jammed < parts
+
+
+@pytest.mark.parametrize(
+    ("cheap", "dear"), [("+ij~ij", "^ij~ij"), ("ij^2~ij", "2^ij~ij"), ("2^ij~ij", "ij^ij~ij"), ("ij*ij~ij", "ij/ij~ij")]
+)
+def test_dear_functions_cost_more(cheap: str, dear: str, machine: Machine) -> None:
+    first, second = ([(64, 64)] * i(text).inputs for text in (cheap, dear))
+    assert seconds(i(cheap), *first, machine=machine) < seconds(i(dear), *second, machine=machine)
+
+
+def test_short_sums_overlap_with_the_next_ones() -> None:
+    """A core that looks but one instruction ahead waits for each; long sums of a product take as long either way."""
+    short = i("+ij~i|j:48|ijj'"), (256, 1024)
+    long = matmul("|i:4,j:16|ijki'j'"), (64, 4096), (4096, 64)
+    near = replace(MACHINE, window=1.0)
+    assert issue(*short, machine=near) > 1.1 * issue(*short)
+    assert issue(*long, machine=near) == issue(*long)
+
+
+def test_vectors_of_arguments_lie_in_two_lines() -> None:
+    """A tile of full vectors takes longer out of an argument than out of a copy, whose lines are asked for besides."""
+    shapes = (96, 512), (512, 64)
+    in_place = i("ik*kj~kij|i:6,j:64|ijki'j'") >> i("+kij~ij|i:6,j:64|ijki'j'0")
+    assert issue((I | i("+kj~kj|j:64|jkj'")) >> in_place, *shapes) < 0.85 * issue(in_place, *shapes)
+
+
+def test_short_tiles_take_longer_for_what_they_ask_ahead() -> None:
+    """Tiles of 4 and of 6 rows of panels; in steps of 4 there is an instruction for every multiplication but one."""
+
+    def of(rows: int) -> float:
+        schedule = f"|i:{rows},j:64|jiki'j'"
+        product = i("ik*kj~kij" + schedule) >> i("+kij~ij" + schedule + "0")
+        return issue((I | i("+kj~kj|j:64|jkj'")) >> product, (96, 512), (512, 64))
+
+    assert of(6) < 0.95 * of(4)
+
+
+def test_a_tile_that_no_vector_divides_goes_in_shorter_ones() -> None:
+    """Fourteen exponentials are a vector of 8, one of 4, and two; compilers leave seven to one of 4, and three."""
+    shape = (64, 14 * 96)
+    fourteen, seven, sixteen = (issue(i(f"^ij~ij|j:{tile}|"), shape) for tile in (14, 7, 16))
+    assert sixteen < fourteen < seven
+
+
+def test_short_vectors_take_as_long_as_whole_ones() -> None:
+    """Exponentials of tiles of 12 columns go in vectors of 4."""
+    shape = (64, 48 * 64)
+    four, sixteen = (issue(i(f"^ij~ij|j:{tile}|"), shape) for tile in (12, 48))
+    assert four > 3 * sixteen
+
+
+def test_shorter_vectors_take_more_steps_to_fold() -> None:
+    """A strip of 64 partial results: 3 vectors of 16 with the next and 4 halvings, or 7 of 8 and 3 halvings."""
+    assert [fold_cycles(lanes) for lanes in (16, 8)] == [
+        3 * JOIN_CYCLES + 4 * HALVE_CYCLES,
+        7 * JOIN_CYCLES + 3 * HALVE_CYCLES,
+    ]
+
+
+def test_rows_of_a_constant_length_are_folded_beside_others() -> None:
+    """Others wait for each fold."""
+    rows = 4096
+    waiting = rows * fold_cycles(16) / MACHINE.clock_ghz * 1e-9
+    alone = issue(i("+ij~i"), (rows, 64))
+    assert alone > waiting
+    assert issue(i("+ij~i|i:4,j:64|iji'j'"), (rows, 64)) < 0.8 * alone
+
+
+def test_minima_along_vectors_take_longer_than_across_them() -> None:
+    """Of 6 × 16 squared distances each row is folded by itself; measured, that takes 1.25 of the time on Zen 3."""
+    along = (
+        (I | i("+jk~kj|j:16,k:16|jkk'j'"))
+        >> i("ik-kj~kij|i:6,j:16|ijki'j'")
+        >> (I & I)
+        >> i("kij*kij~kij|i:6,j:16|ijki'j'01")
+        >> i("+kij~ij|i:6,j:16|ijki'j'0")
+        >> i("<ij~i|i:6,j:16|ij0i'j'")
+    )
+    across = (
+        i("+ik~ki|i:64,k:8|ikk'i'")
+        >> i("ki-jk~kji|i:4:16,j:6|i0ji'kj'i''")
+        >> (I & I)
+        >> i("kji*kji~kji|i:4:16,j:6|iji'kj'i''01")
+        >> i("+kji~ji|i:4:16,j:6|iji'kj'i''0")
+        >> i("<ji~i|i:64,j:6|ij0j'i'")
+    )
+    points = (2048, 16)
+    slow, fast = (cost(c, points, points, machine=load("x86_64_zen")).seconds for c in (along, across))
+    assert slow > 1.01 * fast
+
+
+def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own() -> None:
+    """Differences that are squared and summed: an addition for each multiply-add."""
+    tile = "|i:6,j:16|ijki'j'"
+    squares = i("ik-kj~ikj" + tile) >> (I & I) >> i("ikj*ikj~ikj" + tile + "01") >> i("+ikj~ij" + tile + "0")
+    shapes = ((768, 64), (64, 768))
+    shared, own = (replace(load("x86_64_zen"), issue_width=16.0, fma_with_add=n) for n in (2.0, 1.0))
+    assert issue(squares, *shapes, machine=own) < 0.65 * issue(squares, *shapes, machine=shared)
+    product = matmul("|i:6,j:16|ijki'j'")
+    assert issue(product, *shapes, machine=own) == pytest.approx(issue(product, *shapes, machine=shared), rel=0.02)
+
+
+def test_lanes_that_rows_of_a_tile_share_are_folded_once_for_each_tile() -> None:
+    rows, tiles = (seconds(i(f"+ij~.|{tile}"), (64, 64)) for tile in ("j:16|ijj'", "i:4,j:16|iji'j'"))
+    assert tiles < 0.5 * rows
+
+
+@pytest.mark.parametrize(("columns", "faster"), [(8, True), (32, False)])
+def test_half_a_vector_takes_half_as_long_on_ports_of_half_its_width(columns: int, faster: bool) -> None:
+    tile = matmul(f"|i:6,j:{columns}|ijki'j'")
+    whole, half = (seconds(tile, (48, 64), (64, 32), machine=replace(MACHINE, port_bits=bits)) for bits in (512, 256))
+    assert half < 0.9 * whole if faster else half == pytest.approx(whole, rel=0.05)
+
+
+@pytest.mark.parametrize(("tile", "slower"), [("i:12,j:32", True), ("i:24,j:16", False)])
+def test_elements_for_several_vectors_are_spread_beside_additions(tile: str, slower: bool) -> None:
+    """As operands in memory they take no unit, nor do they where multiply-adds leave one free."""
+    s = f"|{tile}|"
+    distances = i(f"ik-kj~kij{s}ijki'j'") >> (I & I) >> i(f"kij*kij~kij{s}ijki'j'01") >> i(f"+kij~ij{s}ijki'j'0")
+    zen4 = load("x86_64_zen4")
+    for component, expected in ((distances, slower), (matmul(f"{s}ijki'j'"), False)):
+        free = seconds(component, (48, 64), (64, 64), machine=replace(zen4, broadcasts=float("inf")))
+        taken = seconds(component, (48, 64), (64, 64), machine=zen4)
+        assert taken > 1.05 * free if expected else taken == pytest.approx(free, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", names())
+def test_ports_are_as_wide_as_vectors_unless_said_otherwise(name: str) -> None:
+    described = load(name)
+    assert described.port_lanes == (8 if name == "x86_64_zen4" else described.lanes)
+
+
+@pytest.mark.parametrize(("tile", "slower"), [("i:6,j:128", True), ("i:6,j:64", False), ("i:12,j:24", False)])
+def test_whole_vectors_that_do_not_stay_in_registers_are_dear_where_units_are_half_as_wide(
+    tile: str, slower: bool
+) -> None:
+    zen4 = load("x86_64_zen4")
+    product = matmul(f"|{tile}|ijki'j'")
+    dear = seconds(product, (48, 64), (64, 384), machine=zen4)
+    plain = seconds(product, (48, 64), (64, 384), machine=replace(zen4, split_spill_slots=6.0))
+    assert dear > 1.3 * plain if slower else dear == plain
+
+
+def test_stores_have_ports_of_their_own() -> None:
+    """A tile too large for registers loads twice and stores once for each multiply-add: the longer of both counts."""
+    wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))
+    shapes = (64, 256), (256, 192)
+    loads = 2 * 4 * 64 * 256 * 192 / MACHINE.levels[0].bandwidth * 1e-9
+    found = issue(matmul("|i:16,j:192|ijki'j'"), *shapes, machine=wide)
+    assert loads < found < 1.4 * loads
