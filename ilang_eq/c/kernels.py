@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.bounds import bound_text, step_text, trips_text
+from ilang_eq.c.hosts import hosted
+from ilang_eq.c.late import LateText, worth_text
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
-from ilang_eq.c.nodes import Loop, Parallel, Simd
+from ilang_eq.c.nodes import Loop, Node, Parallel, Simd
 from ilang_eq.c.statements import Statements
-from ilang_eq.c.streaming import fenced, streamed_outputs
+from ilang_eq.c.streaming import fenced
 from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
@@ -24,6 +26,8 @@ from ilang_eq.lower.division import FEW, TILED_UPDATES, Apart, divided
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
+from ilang_eq.lower.late import Late, late
+from ilang_eq.lower.streamed import streamed_outputs
 from ilang_eq.lower.walk import buffers_of, declared_in, updates, walk
 
 ELEMENT_GRAIN = 4096
@@ -44,19 +48,23 @@ class KernelText:
 
 def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
     """The kernels of ``program`` in C, and their versions for few rows; ``used`` collects what they need."""
-    division = divided(in_place(program))
+    division, apart_from_results = divided(in_place(program)), divided(program)
     texts: list[KernelText] = []
-    for kernel, apart in zip(division.program.kernels, division.apart, strict=True):
-        text = kernel_text(division.program, kernel, used, _divided_anew(apart))
+    for n, (kernel, apart) in enumerate(zip(division.program.kernels, division.apart, strict=True)):
+        alike = _divided_anew(apart)
+        text = kernel_text(division.program, kernel, used, alike)
+        versions: list[tuple[str, KernelText]] = []
         for version in apart:
             other = kernel_text(division.program, version.kernel, used)
-            before = "else if" if version is not apart[0] else "if"
-            call = other.call
             if version.tiles:
                 # one thread needs no division of what comes out the same to the last bit
-                call = f"threads > 1 ? {call[:-1]} : {text.call}"
-            texts.append(replace(other, call=f"{before} ({_fits(version)})\n        {call}"))
-        texts.append(replace(text, call=f"else\n        {text.call}") if apart else text)
+                other = replace(other, call=f"threads > 1 ? {other.call[:-1]} : {text.call}")
+            versions.append((_fits(version), other))
+        put_off = late_text(apart_from_results.program, apart_from_results.program.kernels[n], used, alike)
+        versions += [] if put_off is None else [put_off]
+        for before, (condition, version) in zip(("if", *["else if"] * len(versions)), versions, strict=False):
+            texts.append(replace(version, call=f"{before} ({condition})\n        {version.call}"))
+        texts.append(replace(text, call=f"else\n        {text.call}") if versions else text)
     return tuple(texts)
 
 
@@ -83,6 +91,31 @@ def _either(conditions: Sequence[str]) -> str:
 def kernel_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str] = frozenset()) -> KernelText:
     """``kernel`` in C; what it writes to buffers that are ``alike`` takes the steps of single floats."""
     kernel = in_first_blocks(kernel)
+    return _kernel_text(program, kernel, bind(kernel), used, alike)
+
+
+def late_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str]) -> tuple[str, KernelText] | None:
+    """``kernel`` in C with the last pass of its rows put off, and when it is worth it; None if it has none."""
+    found = late(program, in_first_blocks(replace(kernel, name=f"{kernel.name}_late")))
+    match found and bind(found.others):
+        case (*comments, Parallel(loops, body)) if found is not None and loops == found.rest:
+            nodes = hosted(body, found.writer)
+        case _:
+            return None
+    if nodes is None:
+        return None
+    bound = (*comments, Parallel(found.loops, nodes))
+    return worth_text(found), _kernel_text(found.program, found.kernel, bound, used, alike, found)
+
+
+def _kernel_text(
+    program: Program,
+    kernel: Kernel,
+    bound: Sequence[Node],
+    used: Used,
+    alike: frozenset[str],
+    put_off: Late | None = None,
+) -> KernelText:
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
     streamed = streamed_outputs(program, kernel)
@@ -90,13 +123,13 @@ def kernel_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[s
 
     def dispatch(node: Parallel) -> list[str]:
         name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
-        task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node))
+        task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node), put_off)
         body = fenced(task.body(Statements(layout, used, streamed=streamed, alike=alike)))
         functions.append("static NOINLINE " + task.signature(body).definition(body))
         return task.dispatch(body, private)
 
     statements = Statements(layout, used, streamed=streamed, dispatch=dispatch, alike=alike)
-    body = fenced(_carved(shared) + statements.lines(bind(kernel)))
+    body = fenced(_carved(shared) + statements.lines(bound))
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
     function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))
@@ -151,6 +184,7 @@ class _TaskFunction:
     name: str
     node: Parallel
     around: frozenset[str]
+    put_off: Late | None = None
 
     def signature(self, body: Sequence[str]) -> _Signature:
         """The parameters: shares of tasks, the variables of loops around that ``body`` names, and what it captures."""
@@ -172,15 +206,24 @@ class _TaskFunction:
         """The inside of the task function."""
         lines = _carved(self._private)
         loops = self.node.loops
+        if self.put_off is not None:
+            return [*lines, *self._late(LateText.of(self.put_off, self.layout, statements.used), statements)]
         match self.node.body:
             case (Simd() as simd,) if simd.source is loops[0]:
                 return [*lines, *statements.simd(simd, "first", "last", alone=True)]
             case (Loop(source, body),) if source is loops[0]:
                 return [*lines, *_for_tasks(source, statements.rows(source, body))]
-            case body if len(loops) == 1:
-                return [*lines, *_for_tasks(loops[0], statements.rows(loops[0], body))]
             case body:
-                return [*lines, *_for_rows_of_tasks(loops, statements.rows(loops[-1], body))]
+                return [*lines, *_for_each(loops, statements.rows(loops[-1], body))]
+
+    def _late(self, text: LateText, statements: Statements) -> list[str]:
+        """The loops over tasks, each with the last pass of the one before."""
+        rows = replace(statements, beside=text.beside).rows(text.late.rest[-1], self.node.body, slow=True)
+        return [
+            *text.declarations(),
+            *_for_each(self.node.loops, [*text.begin(), *rows, *text.end()]),
+            *text.last(),
+        ]
 
     def dispatch(self, body: Sequence[str], private: Sequence[Buffer]) -> list[str]:
         """The loop over shares of the tasks, given the inside of their function."""
@@ -208,6 +251,11 @@ def _carved(slices: Sequence[Buffer]) -> list[str]:
     for buffer in slices:
         lines += [f"float *restrict {buffer.name} = scratch;", f"scratch += {floats_text(buffer)};"]
     return lines
+
+
+def _for_each(loops: Sequence[For], body: list[str]) -> list[str]:
+    """The iterations of ``loops`` that are tasks ``first`` to ``last``."""
+    return _for_tasks(loops[0], body) if len(loops) == 1 else _for_rows_of_tasks(loops, body)
 
 
 def _for_tasks(loop: For, body: list[str]) -> list[str]:

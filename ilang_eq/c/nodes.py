@@ -51,7 +51,8 @@ class Asked:
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
-    ``around`` are the loops around one that reduces into registers, from the outside in.
+    ``around`` are the loops around one that reduces into registers, from the outside in. ``beside`` each of its steps
+    goes one of a pass that was put off (``lower/late.py``).
     """
 
     source: For
@@ -60,6 +61,7 @@ class Loop:
     part: Choice["whole", "main", "rest"] = "whole"
     around: tuple[For, ...] = ()
     asked: tuple[Asked, ...] = ()
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

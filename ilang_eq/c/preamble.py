@@ -138,6 +138,16 @@ _UNTIL_ALIGNED = """\
 static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % 16); }
 """
 
+_STREAMS = """\
+// Whether writing past the caches while others read takes less than writing through them. It does not on Intel's from
+// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
+#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
+#define STREAMS 1
+#else
+#define STREAMS 0
+#endif
+"""
+
 _FENCE = """\
 // Makes streamed vectors visible to other threads.
 static inline void fence(void)
@@ -390,6 +400,7 @@ def _needed(body: str) -> Sequence[str]:
         (_THREAD, "thread_number(" in body),
         (_FETCH_AHEAD, "fetch_ahead(" in body),
         (_FETCH_SOON, soon),
+        (_STREAMS, "STREAMS" in body),
     )
     return [*(text for text, needed in table if needed), *rows]
 

@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.lanes import lanes_of, masked_lanes_of
 from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
+from ilang_eq.lower.lanes import lanes_of, masked_lanes_of
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
 from ilang_eq.lower.widths import WIDTHS, narrower
 

@@ -26,9 +26,9 @@ STRIP = 64
 _LINE = 16
 
 
-def asking(row: For, nodes: tuple[Node, ...], layout: Layout) -> tuple[list[str], tuple[Node, ...]]:
-    """Definitions, and ``nodes``, the body of the loop ``row``, with what its passes ask for."""
-    found = passes(row, layout.buffers)
+def asking(row: For, nodes: tuple[Node, ...], layout: Layout, slow: bool) -> tuple[list[str], tuple[Node, ...]]:
+    """Definitions, and ``nodes``, the body of the loop ``row``, with what its passes ask for, ``slow`` or not."""
+    found = passes(row, layout.buffers, slow)
     if found is None:
         return [], nodes
     binder = _Binder(found, list(found.requests))

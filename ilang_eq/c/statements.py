@@ -14,11 +14,13 @@ from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Seldom, Simd
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
-from ilang_eq.c.streaming import burst_lines, single_place, streamed_place
+from ilang_eq.c.streaming import burst_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
+from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
+from ilang_eq.lower.streamed import streamed_place
 from ilang_eq.lower.walk import updates
 from ilang_eq.lower.widths import WIDTHS
 
@@ -36,6 +38,7 @@ class Statements:
         streamed: outputs that may be written past the caches.
         dispatch: prints the loop that hands out the tasks of a parallel loop.
         alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
+        beside: prints what goes beside the steps of a loop that is marked.
     """
 
     layout: Layout
@@ -44,6 +47,7 @@ class Statements:
     streamed: frozenset[str] = frozenset()
     dispatch: Callable[[Parallel], list[str]] | None = None
     alike: frozenset[str] = frozenset()
+    beside: Callable[[Loop], list[str]] | None = None
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
@@ -60,9 +64,13 @@ class Statements:
                 lines += text
         return lines
 
-    def rows(self, loop: For, nodes: tuple[Node, ...]) -> list[str]:
-        """The C text of ``nodes``, the body of ``loop``, which asks for rows that its passes or copies come to next."""
-        asked, body = asking(loop, nodes, self.layout)
+    def rows(self, loop: For, nodes: tuple[Node, ...], slow: bool = False) -> list[str]:
+        """The C text of ``nodes``, the body of ``loop``, which asks for rows that its passes or copies come to next.
+
+        Args:
+            slow: whether it does more than what its passes do.
+        """
+        asked, body = asking(loop, nodes, self.layout, slow)
         return [*asked, *copied_lines(loop, self.layout), *self.lines(body)]
 
     def _node(self, node: Node) -> list[str]:
@@ -120,6 +128,9 @@ class Statements:
         body, ends = self.rows(loop, node.body), []
         fetching = fetching_lines(node, self.layout, bound)
         asked = [*fetching.inside, *asked_lines(node.asked, loop.step, self.layout)]
+        if node.beside:
+            assert self.beside is not None, "something goes there"
+            asked += self.beside(node)
         match node.part:
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"

@@ -9,54 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ilang_eq.c.lanes import lanes_of
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines
 from ilang_eq.lower.addresses import size_text
-from ilang_eq.lower.dependence import innermost
-from ilang_eq.lower.ir import Assign, For, Kernel, Load, Program
-from ilang_eq.lower.walk import declared_in, loads, places, replace_in_body, stride, updates, walk
+from ilang_eq.lower.ir import Assign, For, Load
+from ilang_eq.lower.streamed import FEWEST, STREAMED_FLOATS
+from ilang_eq.lower.walk import replace_in_body
 from ilang_eq.lower.widths import WIDTHS
 from ilang_eq.lower.within import moved
 
-STREAMED_FLOATS = 8 * 1024 * 1024
-"""The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache."""
-FEWEST = 256
-"""The shortest loop that streams."""
 BURST = 64
 """Floats that are computed before any is written: whole lines, and vectors enough for functions of many steps."""
-
-
-def streamed_outputs(program: Program, kernel: Kernel) -> frozenset[str]:
-    """The outputs that ``kernel`` may stream: it is one loop that writes them from memory, and nothing reads them.
-
-    Where a kernel does more, its stores come in bursts after other work; those are faster through the caches, which
-    write them back meanwhile.
-    """
-    innermost_loops = [s for s in walk(kernel.body) if isinstance(s, For) and innermost(s)]
-    if len(innermost_loops) != 1 or len(list(updates(kernel.body))) != len(list(updates(innermost_loops))):
-        return frozenset()
-    read = {load.buffer for k in program.kernels for update in updates(k.body) for load in loads(update.value)}
-    return frozenset(buffer.name for buffer in program.buffers if buffer.role == "output") - read
-
-
-def streamed_place(loop: For, outputs: frozenset[str]) -> Load | None:
-    """The one of ``outputs`` that is an innermost loop's only result, written float by float; None if there is none."""
-    target = single_place(loop)
-    return target if target is not None and target.buffer in outputs else None
-
-
-def single_place(loop: For) -> Load | None:
-    """The only result of an innermost loop, if it is written float by float."""
-    private = set(declared_in(loop.body))
-    targets = [update.target for update in updates(loop.body) if update.target.buffer not in private]
-    near = all(stride(place, loop.variable) in ("none", "unit") for place in places(loop.body))
-    if len(targets) != 1 or not near or lanes_of(loop, WIDTHS[0]) != WIDTHS[0]:
-        return None
-    assigned = all(isinstance(update, Assign) for update in updates(loop.body))
-    return targets[0] if assigned and stride(targets[0], loop.variable) == "unit" else None
 
 
 def burst_lines(
@@ -82,12 +47,12 @@ def burst_lines(
     if streamed:
         floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
         length = end if begin == "0" else f"{end} - {begin}"
-        nest = _burst(loop, first, frozenset({target.buffer}))
+        nest = burst(loop, first, frozenset({target.buffer}))
         vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used, alike=True)
         stream = [*_until_aligned(loop, target, begin, body, layout), head, *indented(vectors), "}"]
         lines += [f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
     if alone:
-        stages = staged_nest_lines(_burst(loop, first, frozenset()), layout, used, alike=True)
+        stages = staged_nest_lines(burst(loop, first, frozenset()), layout, used, alike=True)
         lines += [head, *indented(stages), "}"] if stages else []
     if not lines:
         return []
@@ -106,11 +71,11 @@ def _until_aligned(loop: For, target: Load, begin: str, body: Sequence[str], lay
     return [f"{first} += until_aligned(&{layout.element(start.target)});", head, *indented(body), "}"]
 
 
-def _burst(loop: For, first: str, streamed: frozenset[str]) -> VectorNest:
-    """``BURST`` iterations of ``loop``, from ``first`` on."""
+def burst(loop: For, first: str, streamed: frozenset[str], floats: int = BURST) -> VectorNest:
+    """``floats`` iterations of ``loop``, from ``first`` on."""
     lane = f"{loop.variable}_lane"
     body = replace_in_body(loop.body, loop.variable, (first, lane))
-    inside = For(lane, loop.extent, 1, BURST, (*loop.outer, first), body)
+    inside = For(lane, loop.extent, 1, floats, (*loop.outer, first), body)
     return VectorNest((inside,), WIDTHS[0], tuple(s for s in body if not isinstance(s, For)), streamed=streamed)
 
 

@@ -84,6 +84,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         split_spill_slots=default.split_spill_slots,
         window=default.window,
         hides=default.hides,
+        past_caches=default.past_caches,
         port_bits=default.port_bits,
         broadcasts=default.broadcasts,
         split_cycles=default.split_cycles,

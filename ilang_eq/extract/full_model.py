@@ -11,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -39,8 +39,8 @@ from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.fills import in_first_blocks
-from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
@@ -60,6 +60,9 @@ TRANSLATIONS = ((64, 0.2, 2.4), (1536, 7.0, 0.0))
 more, in the second level and in a virtual machine's page tables; and the cycles that each split line in its page takes
 again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
 what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
+FETCHED = 2.0
+"""What a byte that is written to memory through the caches counts as at least, where others go past them: it is fetched
+first. Norms of rows take 1.3 to 1.8 times as long so on Zen 4 as past the caches."""
 _LONG = PAGE // ELEMENT_BYTES
 """Floats in a row of which one is not yet read when others are begun."""
 _ISSUE = "issue"
@@ -179,7 +182,6 @@ def program_cost(
         most: seconds beyond which it does not matter how many: just these, if it is found to take more.
     """
     known = Costed() if known is None else known
-    program = in_place(program)
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
     fetched = tuple(
         (inner, outer, 1.0 - lost) for inner, outer in pairwise(machine.levels) if (lost := _lost(whole, inner))
@@ -187,15 +189,16 @@ def program_cost(
     launch = machine.kernel_us * _US
     seconds = 0.0
     terms: list[tuple[str, float]] = []
-    for kernel in program.kernels:
+    for version in versions(program, extents, machine):
+        kernel = version.kernel
         touched = set(buffers_of(kernel.body))
-        buffers = tuple(buffer for buffer in program.buffers if buffer.name in touched)
+        buffers = tuple(buffer for buffer in version.program.buffers if buffer.name in touched)
         key = kernel.body, buffers, fetched
         nests = known.kernels.setdefault(key, [])
         if not nests:
             body = in_first_blocks(kernel).body
             left = most - seconds - launch
-            found = _nests(body, kernel.body, buffers, extents, machine, threads, fetched, known, left)
+            found = _nests(body, kernel.body, buffers, extents, machine, threads, fetched, known, left, version)
             if found is None:
                 return Cost(most, ())
             nests += found
@@ -214,6 +217,7 @@ def _nests(
     fetched: Sequence[tuple[Level, Level, float]],
     costed: Costed,
     most: float,
+    version: Version,
 ) -> list[_NestCost] | None:
     """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
 
@@ -221,6 +225,7 @@ def _nests(
         before: the statements before sums began in their first blocks, which is when threads get their shares.
         fetched: the levels that do not keep the whole program, each with the one that it is fetched from.
         most: seconds; what is found to take more is not gone into further.
+        version: what goes past the caches, and when.
     """
     nodes = evaluate(body, extents, seen=costed.loops)
     places = regions(nodes, buffers, extents, machine, costed.regions)
@@ -234,13 +239,15 @@ def _nests(
     loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
     written = {statement.variable: statement for statement in before if isinstance(statement, For)}
     tasks = [(loop, tasks_of(loop, written.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
+    results = (b.name for b in buffers if b.role in ("output", "workspace") and machine.past_caches)
+    written = {name: 1.0 if name in version.past else FETCHED for name in results}
     issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:
         return None
     for issue, place, nest in zip(issued, places, nests, strict=True):
-        ahead = _asks_ahead(nest, buffers, extents)
-        cost = _nest(issue, place, machine, fetched, known, ahead, left + issue.seconds)
+        ahead = version.late or _asks_ahead(nest, buffers, extents)
+        cost = _nest(issue, place, machine, fetched, known, ahead, written, left + issue.seconds)
         if cost is None:
             return None
         left -= cost.seconds - issue.seconds
@@ -282,9 +289,12 @@ def _nest(
     fetched: Sequence[tuple[Level, Level, float]],
     known: Known,
     ahead: bool,
+    written: Mapping[str, float],
     most: float,
 ) -> _NestCost | None:
     """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
+
+    A byte of some buffers that is ``written`` to memory counts as so many at least; as one, if it goes past the caches.
 
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
     a share of that.
@@ -294,12 +304,22 @@ def _nest(
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
+        if outer is machine.levels[-1]:
+            moved = [_counted(phase, written, outer) for phase in moved]
         cost = _moving(cost, moved, outer, known, issued.share, machine)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return _merged(cost) if ahead else cost
+
+
+def _counted(moves: ByBuffer, written: Mapping[str, float], memory: Level) -> ByBuffer:
+    """What ``moves`` to ``memory``, where a byte that is ``written`` counts as so many, if that is not said for all."""
+    factors = {
+        name: (1.0 if each == 1.0 else max(each, memory.written)) / memory.written for name, each in written.items()
+    }
+    return {name: moved.times(factors[name]) if name in factors else moved for name, moved in moves.items()}
 
 
 def _lines_in_two(

@@ -109,6 +109,8 @@ class Machine:
         hides: does computing hide waiting for lines and pages that nobody sees coming? On Zen 4; not on Emerald Rapids,
             where a product that reads its second factor unpacked takes what its instructions and its lines take
             together (papers_notes/ecm.md).
+        past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
+            Intel's from Skylake to Cascade Lake.
         entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 
@@ -134,6 +136,7 @@ class Machine:
     broadcasts: float = float("inf")
     window: float = 224.0
     hides: bool = False
+    past_caches: bool = True
 
     @property
     def lanes(self) -> int:

@@ -34,6 +34,7 @@ from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.extract.thinning import thinned
 from ilang_eq.extract.tiling import Tiling
+from ilang_eq.extract.untiled import untiled
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, ClassId, Space
 
@@ -123,7 +124,7 @@ def propose(
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
         usual = [one.candidate() for one in found]
-        proposals = [*thorough(breadth, found[0]), resited(usual[0], judge), *usual]
+        proposals = [*thorough(breadth, found[0]), resited(untiled(usual[0], judge), judge), *usual]
         distinct = {one.graph: one for one in reversed(proposals)}
         online = {one.graph for one in found if _is_online(one.schedule)}
         return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)

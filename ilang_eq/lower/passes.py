@@ -96,10 +96,11 @@ class _Pass:
         return len({place for place in places([self.loop]) if mentions(place, innermost)})
 
 
-def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
+def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passes | None:
     """What the passes of ``row`` ask for; None if its body is anything but passes, or they gain nothing.
 
-    Passes that only read, and compute little, keep up with prefetchers, who bring more than can be asked for.
+    Passes that only read, and compute little, keep up with prefetchers, who bring more than can be asked for, unless
+    they are ``slow`` for something else.
     """
     loops = [s for s in row.body if isinstance(s, For) and not _over_rows_alone(s, row)]
     found = [one for loop in loops if (one := _pass(loop, row)) is not None]
@@ -117,7 +118,7 @@ def passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
             if count:
                 requests[n].append(Request(_start(place, row), user == 0, written, first, count))
             first += count
-    slow = any(request.written for asked in requests for request in asked) or calls_functions(row.body)
+    slow |= any(request.written for asked in requests for request in asked) or calls_functions(row.body)
     return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
 
 

@@ -13,8 +13,6 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 
-SOFTMAX = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
-
 
 def streams(component: Component) -> int:
     """The loops that stream."""
@@ -55,5 +53,4 @@ def test_what_is_streamed() -> None:
     assert streams(i("i*j~ij")) == 1
     assert not streams(i("*ij~ji")), "its loads are far apart"
     assert not streams(i("+ij~i")), "it is accumulated"
-    assert not streams(SOFTMAX), "its stores come in bursts"
     assert streams(i("^i~i") >> (I & i("0>i~i"))) == 1, "the first result is read for the second"

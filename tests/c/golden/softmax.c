@@ -42,6 +42,23 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
+static inline int thread_number(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+// Whether writing past the caches while others read takes less than writing through them. It does not on Intel's from
+// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
+#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
+#define STREAMS 1
+#else
+#define STREAMS 0
+#endif
+
 // Asks the second cache for floats that are needed later; they may lie beyond the end.
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
@@ -66,6 +83,17 @@ static inline void make_room(const float *p, int64_t first, int64_t floats)
 #else
 #define LANES 4
 #endif
+
+// How many floats there are to the next line.
+static inline int64_t until_aligned(const float *p) { return (int64_t)(-(uintptr_t)p / sizeof(float) % 16); }
+
+// Makes streamed vectors visible to other threads.
+static inline void fence(void)
+{
+#if defined(__SSE__)
+    __builtin_ia32_sfence();
+#endif
+}
 
 // Vectors of 16 lanes, or as many as a register has; V16 reads or writes one in memory.
 #define LANES16 (LANES < 16 ? LANES : 16)
@@ -146,6 +174,22 @@ static inline vec16 lowest16(void)
 {
     static const volatile float infinity = -INFINITY;
     return infinity - (vec16){0};
+}
+
+// To aligned memory that nobody reads soon: past the caches, where the machine can. A fence must follow.
+static inline void stream16(float *p, vec16 x)
+{
+#if defined(__clang__)
+    __builtin_nontemporal_store(x, (vec16 *)__builtin_assume_aligned(p, 4 * LANES16));
+#elif defined(__AVX512F__)
+    __builtin_ia32_movntps512(p, (float __attribute__((vector_size(64))))x);
+#elif defined(__AVX__)
+    __builtin_ia32_movntps256(p, (float __attribute__((vector_size(32))))x);
+#elif defined(__SSE__)
+    __builtin_ia32_movntps(p, (float __attribute__((vector_size(16))))x);
+#else
+    V16(*p) = x;
+#endif
 }
 
 static inline vec16 larger16(vec16 x, vec16 y)
@@ -476,6 +520,197 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
     }
 }
 
+static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch)
+{
+    float *restrict pow1 = scratch;
+    scratch += padded(2 * in0_1);
+    int64_t i_late = -1;
+    int i_turn = 0;
+    float add2_late = 0.0f;
+    for (int64_t i = first; i < last; i++) {
+        int64_t j_late = in0_1;
+        int64_t j_lag = 0;
+        const int i_turn_late = 1 - i_turn;
+        float inverse = 0.0f;
+        if (i_late >= 0) {
+            inverse = 1.0f / add2_late;
+            if (isnormal(inverse)) {
+                j_late = until_aligned(&out0[i_late * in0_1 + 0]);
+#pragma omp simd
+                for (int64_t j = 0; j < j_late; j++) {
+                    out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] * inverse;
+                }
+            } else {
+#pragma omp simd
+                for (int64_t j = 0; j < in0_1; j++) {
+                    out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] / add2_late;
+                }
+            }
+        }
+        const int in0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536 && i + 2 <= in0_0;
+        // >ij~i
+        float max0 = -INFINITY;
+        {
+            float max0_tile[64] __attribute__((aligned(64)));
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                V16(max0_tile[j_lane]) = lowest16();
+            }
+            for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(max0_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j + j_lane]), V16(max0_tile[j_lane]));
+                }
+            }
+            for (int64_t j = in0_1 / 64 * 64; j < in0_1; j += 64) {
+                const int64_t j_lane_end = least(64, in0_1 - j);
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(max0_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_tile[j_lane]));
+                }
+            }
+            {
+                vec16 share = V16(max0_tile[0]);
+                UNROLL
+                for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                    share = larger16(V16(max0_tile[j_lane]), share);
+                max0 = larger(across_max16(share), max0);
+            }
+        }
+        // ^ij~ij
+        float add2 = 0.0f;
+        for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 3 / 4, 48);
+            }
+            if (j_lag < 256) {
+                j_lag += 64;
+            } else if (j_late + 64 <= in0_1) {
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    stream16(&out0[i_late * in0_1 + j_late + j_lane], V16(pow1[i_turn_late * in0_1 + j_late + j_lane]) * inverse);
+                }
+                j_late += 64;
+            }
+            UNROLL
+            for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
+                enum { count = ABREAST(64 / LANES16) };
+                vec16 pow1_value_each[count];
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    pow1_value_each[each] = V16(in0[i * in0_1 + j + j_lane]) - max0;
+                }
+                exp_of16_each(pow1_value_each, count);
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    const vec16 pow1_value = pow1_value_each[each];
+                    V16(pow1[i_turn * in0_1 + j + j_lane]) = pow1_value;
+                }
+            }
+        }
+#pragma omp simd
+        for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
+            pow1[i_turn * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
+        }
+        for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
+            float add2_block = 0.0f;
+            {
+                float add2_block_tile[64] __attribute__((aligned(64)));
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    V16(add2_block_tile[j_lane]) = broadcast16(0.0f);
+                }
+                for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4, 16);
+                    }
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_block_tile[j_lane]) += V16(pow1[i_turn * in0_1 + j_block + j + j_lane]);
+                    }
+                }
+                for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
+                    const int64_t j_lane_end = least(64, in0_1 - j_block - j);
+                    UNROLL
+                    for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                        V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[i_turn * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                    }
+                }
+                {
+                    vec16 share = V16(add2_block_tile[0]);
+                    UNROLL
+                    for (int64_t j_lane = LANES16; j_lane < 64; j_lane += LANES16)
+                        share += V16(add2_block_tile[j_lane]);
+                    add2_block += across_add16(share);
+                }
+            }
+            add2 += add2_block;
+        }
+        while (j_late + 16 <= in0_1) {
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 16; j_lane += LANES16) {
+                stream16(&out0[i_late * in0_1 + j_late + j_lane], V16(pow1[i_turn_late * in0_1 + j_late + j_lane]) * inverse);
+            }
+            j_late += 16;
+        }
+#pragma omp simd
+        for (int64_t j = j_late; j < in0_1; j++) {
+            out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] * inverse;
+        }
+        if (until_aligned(&out0[i * in0_1 + in0_1]) > 0)
+            make_room(&out0[i * in0_1 + in0_1], 0, 16);
+        i_late = i;
+        add2_late = add2;
+        i_turn = i_turn_late;
+    }
+    {
+        int64_t j_late = in0_1;
+        const int i_turn_late = 1 - i_turn;
+        float inverse = 0.0f;
+        if (i_late >= 0) {
+            inverse = 1.0f / add2_late;
+            if (isnormal(inverse)) {
+                j_late = until_aligned(&out0[i_late * in0_1 + 0]);
+#pragma omp simd
+                for (int64_t j = 0; j < j_late; j++) {
+                    out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] * inverse;
+                }
+            } else {
+#pragma omp simd
+                for (int64_t j = 0; j < in0_1; j++) {
+                    out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] / add2_late;
+                }
+            }
+        }
+        while (j_late + 16 <= in0_1) {
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 16; j_lane += LANES16) {
+                stream16(&out0[i_late * in0_1 + j_late + j_lane], V16(pow1[i_turn_late * in0_1 + j_late + j_lane]) * inverse);
+            }
+            j_late += 16;
+        }
+#pragma omp simd
+        for (int64_t j = j_late; j < in0_1; j++) {
+            out0[i_late * in0_1 + j] = pow1[i_turn_late * in0_1 + j] * inverse;
+        }
+    }
+    fence();
+}
+
+static void kernel_div3_late(const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1, float *scratch, int threads)
+{
+    {
+        const int64_t tasks = in0_0;
+        const int team = team_for(0.0 * in0_0 + 44.0 * in0_0 * in0_1, threads);
+        const int64_t share = share_of(tasks, team, 1);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
+        for (int64_t first = 0; first < tasks; first += share)
+            tasks_div3_late(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(2 * in0_1)));
+    }
+}
+
 static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restrict in0, float *restrict out0, int64_t in0_0, int64_t in0_1)
 {
     for (int64_t i = first; i < last; i++) {
@@ -640,7 +875,6 @@ static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
 int64_t ilang_workspace(const int64_t *extents, int threads)
 {
     const int64_t in0_1 = extents[1];
-    (void)threads;
     int64_t total = 0;
     int64_t most = 0, scratch;
     scratch = 0;
@@ -651,6 +885,10 @@ int64_t ilang_workspace(const int64_t *extents, int threads)
     if (reserve(&scratch, 1, 1, (const int64_t[]){1}))
         return -1;
     if (reserve(&scratch, 1, 1, (const int64_t[]){ceil_div(in0_1, 32768)}))
+        return -1;
+    most = scratch > most ? scratch : most;
+    scratch = 0;
+    if (reserve(&scratch, threads, 2, (const int64_t[]){2, in0_1}))
         return -1;
     most = scratch > most ? scratch : most;
     if (__builtin_add_overflow(total, most, &total))
@@ -672,6 +910,8 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     float *const out0 = outputs[0];
     if (in0_0 < 8 && in0_1 >= 65536)
         kernel_div3_few_rows(in0, out0, in0_0, in0_1, scratch, threads);
+    else if (STREAMS && in0_0 * in0_1 >= 4194304 && in0_1 >= 2048 && in0_1 <= 32768)
+        kernel_div3_late(in0, out0, in0_0, in0_1, scratch, threads);
     else
         kernel_div3(in0, out0, in0_0, in0_1, threads);
     return 0;

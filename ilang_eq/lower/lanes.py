@@ -42,6 +42,17 @@ def masked_lanes_of(loop: For, limit: int) -> int:
     return masked(limit)
 
 
+def single_place(loop: For) -> Load | None:
+    """The only result of an innermost loop, if it is written float by float."""
+    private = set(declared_in(loop.body))
+    targets = [update.target for update in updates(loop.body) if update.target.buffer not in private]
+    near = all(stride(place, loop.variable) in ("none", "unit") for place in places(loop.body))
+    if len(targets) != 1 or not near or lanes_of(loop, WIDTHS[0]) != WIDTHS[0]:
+        return None
+    assigned = all(isinstance(update, Assign) for update in updates(loop.body))
+    return targets[0] if assigned and stride(targets[0], loop.variable) == "unit" else None
+
+
 def _liftable(value: Scalar) -> bool:
     """Whether every function in ``value`` can be applied to vectors."""
     match value:

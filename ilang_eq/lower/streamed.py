@@ -1,0 +1,40 @@
+"""Outputs of kernels that do nothing but write them from memory: larger than the caches, they are stored past them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang_eq.lower.dependence import innermost
+from ilang_eq.lower.ir import For, Kernel, Load, Program
+from ilang_eq.lower.lanes import single_place
+from ilang_eq.lower.walk import loads, updates, walk
+
+STREAMED_FLOATS = 8 * 1024 * 1024
+"""The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache."""
+FEWEST = 256
+"""The shortest loop that streams."""
+
+
+def streamed_outputs(program: Program, kernel: Kernel) -> frozenset[str]:
+    """The outputs that ``kernel`` may stream: it is one loop that writes them from memory, and nothing reads them.
+
+    Where a kernel does more, its stores come in bursts after other work; those are faster through the caches, which
+    write them back meanwhile, unless they can go beside other work (``lower/late.py``).
+    """
+    innermost_loops = [s for s in walk(kernel.body) if isinstance(s, For) and innermost(s)]
+    if len(innermost_loops) != 1 or len(list(updates(kernel.body))) != len(list(updates(innermost_loops))):
+        return frozenset()
+    read = {load.buffer for k in program.kernels for update in updates(k.body) for load in loads(update.value)}
+    return frozenset(buffer.name for buffer in program.buffers if buffer.role == "output") - read
+
+
+def streamed_place(loop: For, outputs: frozenset[str]) -> Load | None:
+    """The one of ``outputs`` that is an innermost loop's only result, written float by float; None if there is none."""
+    target = single_place(loop)
+    return target if target is not None and target.buffer in outputs else None
+
+
+def long_enough(sizes: Sequence[int]) -> bool:
+    """Whether an output of ``sizes``, whose rows are gone through in order, is stored past the caches."""
+    return prod(sizes) >= STREAMED_FLOATS and sizes[-1] >= FEWEST

@@ -1,0 +1,48 @@
+"""Axes of large outputs without tiles, where that gains."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang_eq.extract.candidate import Candidate
+from ilang_eq.extract.full_model import program_cost
+from ilang_eq.extract.machine import load
+from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.untiled import untiled
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.unwiring import unwire
+from ilang_eq.lang.wiring import wire
+
+MACHINE = load("x86_64_zen4")
+TILED = (I & i("+ij~i|i:32|") >> i("i/8~i|i:32|i0i'")) >> i("ij-i~ij|i:32|i1i'j")
+WHOLE = (I & i("+ij~i") >> i("i/8~i||i0")) >> i("ij-i~ij||i1j")
+BOTH = (I & i("+ij~i|i:32|") >> i("i/8~i|i:32|i0i'")) >> i("ij-i~ij|i:32,j:128|i1ji'j'")
+
+
+def found(component: Component, shape: tuple[int, int]) -> str:
+    judge = Judge(
+        lambda program, extents, most=float("inf"): program_cost(program, extents, MACHINE, 1, None, most),
+        dict(zip([(0, 0), (0, 1)], shape, strict=True)),
+    )
+    graph = wire(component)
+    return str(unwire(untiled(Candidate(graph, judge.seconds(graph), {}), judge).graph))
+
+
+@pytest.mark.parametrize("component", [TILED, BOTH])
+def test_one_row_after_the_other_where_rows_are_written_late(component: Component) -> None:
+    """Also where the tiles of no single axis could go alone."""
+    assert found(component, (4096, 4096)) == str(WHOLE)
+
+
+def test_tiles_stay_where_outputs_are_small() -> None:
+    assert found(TILED, (256, 4096)) == str(TILED)
+
+
+def test_tiles_stay_where_they_gain() -> None:
+    product = i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
+    judge = Judge(
+        lambda program, extents, most=float("inf"): program_cost(program, extents, MACHINE, 1, None, most),
+        {(0, 0): 4096, (0, 1): 64, (1, 0): 64, (1, 1): 4096},
+    )
+    graph = wire(product)
+    assert untiled(Candidate(graph, judge.seconds(graph), {}), judge).graph == graph

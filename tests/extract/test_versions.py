@@ -1,0 +1,67 @@
+"""The model expects of large outputs what their kernels do: some go past the caches, beside what computes the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ilang_eq.extract.machine import load
+from ilang_eq.extract.versions import Version, versions
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from tests.extract.costs import cost
+
+MACHINE = load("x86_64_zen4")
+SOFTMAX = (I & i(">ij~i|j:64|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
+CENTRED = (I & i("+ij~i") >> i("i/8~i||i0")) >> i("ij-i~ij||i1j")
+TILED = (I & i("+ij~i|i:32|") >> i("i/8~i|i:32|i0i'")) >> i("ij-i~ij|i:32|i1i'j")
+LARGE, SMALL = (4096, 4096), (512, 4096)
+
+
+def version(component: Component, shape: tuple[int, int]) -> Version:
+    (found,) = versions(lower(wire(component)), dict(zip([(0, 0), (0, 1)], shape, strict=True)), MACHINE)
+    return found
+
+
+def memory(component: Component, shape: tuple[int, int]) -> float:
+    return sum(s for name, s in cost(component, shape, machine=MACHINE).terms if name.endswith(": memory"))
+
+
+@pytest.mark.parametrize("component", [SOFTMAX, CENTRED])
+def test_large_outputs_are_written_late(component: Component) -> None:
+    large, small = version(component, LARGE), version(component, SMALL)
+    assert (large.late, large.past) == (True, {"out0"})
+    assert (small.late, small.past) == (False, frozenset())
+
+
+def test_what_a_late_row_is_computed_from_is_there_twice() -> None:
+    local = {b.name: b.dims for b in version(SOFTMAX, LARGE).program.buffers if b.role == "local" and b.dims}
+    assert [dims[0] for dims in local.values()] == [2]
+    assert not any(b.role == "local" and b.dims for b in version(SOFTMAX, SMALL).program.buffers), "it is in place"
+
+
+def test_rows_too_short_or_too_long_are_not() -> None:
+    assert not version(SOFTMAX, (1 << 14, 1024)).late
+    assert version(CENTRED, (1 << 14, 1024)).late, "none are kept"
+    assert not version(CENTRED, (1 << 17, 128)).late
+    assert not version(CENTRED, (64, 1 << 18)).late
+    assert not version(TILED, LARGE).late, "several rows at a time"
+
+
+def test_what_goes_past_the_caches_is_not_fetched_first() -> None:
+    """As in a copy, which streams; the same rows in tiles take half as much again."""
+    copied = memory(i("ij*2~ij"), LARGE)
+    assert memory(SOFTMAX, LARGE) == pytest.approx(copied, rel=0.01)
+    assert memory(CENTRED, LARGE) == pytest.approx(copied, rel=0.01)
+    assert memory(TILED, LARGE) == pytest.approx(1.5 * copied, rel=0.01)
+
+
+def test_nor_is_anything_where_the_machine_gains_nothing_by_it() -> None:
+    machine = replace(MACHINE, past_caches=False)
+    (found,) = versions(lower(wire(SOFTMAX)), {(0, 0): 4096, (0, 1): 4096}, machine)
+    assert not found.late
+    alike = [cost(each, LARGE, machine=machine) for each in (CENTRED, TILED)]
+    first, second = ([s for name, s in each.terms if name.endswith(": memory")] for each in alike)
+    assert sum(first) == pytest.approx(sum(second), rel=0.01)
