@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ilang_eq.extract import full_model, overlap
+from ilang_eq.extract import full_model, overlap, versions
 from ilang_eq.extract.full_model import Cost, Costed, _Part, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
@@ -92,7 +92,7 @@ def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
 def test_rows_are_costed_where_c_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
     placed = seconds(rows, (4096, 4096))
-    monkeypatch.setattr(full_model, "in_place", lambda program: program)
+    monkeypatch.setattr(versions, "in_place", lambda program: program)
     assert placed < seconds(rows, (4096, 4096))
 
 
