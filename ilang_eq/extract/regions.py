@@ -172,6 +172,20 @@ class Region:
         """Phases."""
         return 1 + sum(loop.count for loop in self.loops)
 
+    def begun(self, reading: Sequence[bool]) -> list[float]:
+        """How often phases that are ``reading`` begin after others that are, each row of its own; the rest never do."""
+        if not self.loops:
+            rows = max(
+                (span.runs for span in self.whole.values() if span.stride >= PAGE and not span.written), default=1.0
+            )
+            return [rows * each for each in reading]
+        found: list[float] = []
+        for loop in self.loops:
+            found += loop.begun(reading[len(found) : len(found) + loop.count])
+        # one alone goes on where it ended
+        times = self.trips if sum(reading) > 1 else 1.0
+        return [times * each for each in found] + [0.0]
+
     @cached_property
     def uses(self) -> Mapping[str, Sequence[_Use]]:
         """How the phases use each buffer, in their order; the last phase is of the body's own statements."""
