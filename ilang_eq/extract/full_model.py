@@ -368,7 +368,7 @@ def _moving(
     share: float,
     machine: Machine,
 ) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``; prefetchers see nothing coming as one is ``begun``."""
+    """``cost`` with what ``moves`` phase by phase out of ``outer``, of which each waits as it is ``begun``."""
     phases: list[_Phase] = []
     stall = cost.stall
     for parts, found, times in zip(cost.phases, moves, begun, strict=False):

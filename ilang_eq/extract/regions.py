@@ -175,16 +175,22 @@ class Region:
     def begun(self, reading: Sequence[bool]) -> list[float]:
         """How often phases that are ``reading`` begin after others that are, each row of its own; the rest never do."""
         if not self.loops:
-            rows = max(
-                (span.runs for span in self.whole.values() if span.stride >= PAGE and not span.written), default=1.0
-            )
-            return [rows * each for each in reading]
+            return [self._rows * each for each in reading]
         found: list[float] = []
+        rows = 1.0
         for loop in self.loops:
-            found += loop.begun(reading[len(found) : len(found) + loop.count])
-        # one alone goes on where it ended
-        times = self.trips if sum(reading) > 1 else 1.0
-        return [times * each for each in found] + [0.0]
+            inside = reading[len(found) : len(found) + loop.count]
+            rows = max(rows, loop._rows if any(inside) else 1.0)
+            found += loop.begun(inside)
+        # one alone goes on where it ended, unless that is in another row
+        times = self.trips if sum(reading) > 1 else max(1.0, self._rows / rows)
+        return [*(times * each for each in found), 0.0]
+
+    @cached_property
+    def _rows(self) -> float:
+        """The rows, in pages of their own, that it reads of a buffer at most."""
+        apart = (span.runs for span in self.whole.values() if span.stride >= PAGE and not span.written)
+        return max(apart, default=1.0)
 
     @cached_property
     def uses(self) -> Mapping[str, Sequence[_Use]]:

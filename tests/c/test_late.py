@@ -134,7 +134,7 @@ def test_when_it_is_worth_it() -> None:
 
 
 def test_slow_functions_have_time_for_it() -> None:
-    """Beside exponentials rather than maxima; beside the only other pass of the norm, which asks for what comes next."""
+    """Beside exponentials rather than maxima; beside the norm's only other pass, which asks for what comes next."""
     softmax, norm = (re.split(r"tasks_\w+_late\(", source(component))[1] for component in (SOFTMAX, NORM))
     before, after = softmax.split("stream16(", 1)
     assert "larger16(" in before
