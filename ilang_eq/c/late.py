@@ -15,8 +15,9 @@ from ilang_eq.c.streaming import burst
 from ilang_eq.c.vectors import Used, indented, nest_lines
 from ilang_eq.lower.addresses import extent_name, flat_index, index_text, size_text
 from ilang_eq.lower.ir import Accumulate, Assign, For, Index, Load
-from ilang_eq.lower.late import LARGE, MOST, Late, turn_name
+from ilang_eq.lower.late import MOST, Late, turn_name
 from ilang_eq.lower.scalar import Printer
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 from ilang_eq.lower.walk import loads, mentions, stride, updates
 from ilang_eq.lower.within import moved
 
@@ -201,7 +202,7 @@ class LateText:
 def worth_text(late: Late) -> str:
     """Whether it is worth it."""
     floats, row = " * ".join(map(size_text, late.sizes)), size_text(late.sizes[-1])
-    return f"STREAMS && {floats} >= {LARGE} && {row} >= {late.least} && {row} <= {MOST}"
+    return f"STREAMS && {floats} >= {STREAMED_FLOATS} && {row} >= {late.least} && {row} <= {MOST}"
 
 
 def _at(place: Load, loop: For, position: str) -> Load:

@@ -20,7 +20,7 @@ from ilang_eq.extract.sites import GAINS
 from ilang_eq.lang.expr import Expr, Loop
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
-from ilang_eq.lower.late import LARGE
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 
 
 def untiled(candidate: Candidate, judge: Judge) -> Candidate:
@@ -47,7 +47,7 @@ def _tiled(graph: Graph, shapes: Shapes) -> tuple[Dimension, ...]:
 def _of_large_outputs(graph: Graph, shapes: Shapes, extents: Extents) -> set[Dimension]:
     """The dimensions of outputs whose rows may be written late."""
     outputs = [shapes.value_dims(output) for output in graph.outputs]
-    return {d for dims in outputs if prod(extents[each] for each in dims) >= LARGE for d in dims}
+    return {d for dims in outputs if prod(extents[each] for each in dims) >= STREAMED_FLOATS for d in dims}
 
 
 def _without(graph: Graph, shapes: Shapes, dimensions: Set[Dimension]) -> Graph:

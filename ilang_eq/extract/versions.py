@@ -10,8 +10,8 @@ from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.machine import Machine
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Kernel, Program, Size
-from ilang_eq.lower.late import LARGE, late
-from ilang_eq.lower.streamed import long_enough, streamed_outputs
+from ilang_eq.lower.late import late
+from ilang_eq.lower.streamed import STREAMED_FLOATS, long_enough, streamed_outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def versions(program: Program, extents: Extents, machine: Machine) -> Iterator[V
         return tuple(size_of(size, extents) for size in dims)
 
     outputs = {b.name: sizes(b.dims) for b in program.buffers if b.role == "output" and b.dims}
-    large = machine.past_caches and any(prod(each) >= LARGE for each in outputs.values())
+    large = machine.past_caches and any(prod(each) >= STREAMED_FLOATS for each in outputs.values())
     settled = in_place(program)
     for kernel, before in zip(settled.kernels, program.kernels, strict=True):
         found = late(program, before) if large else None

@@ -22,12 +22,10 @@ from ilang_eq.lower.dependence import independent, innermost
 from ilang_eq.lower.ir import Buffer, For, Index, Kernel, Load, Program, Size, Statement
 from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.passes import LONG, ROOM
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 from ilang_eq.lower.walk import code, declared_in, loads, mentions, updates
 from ilang_eq.lower.within import moved
 
-LARGE = 1 << 22
-"""The smallest output, in floats, that is written so: 16 MiB, which with what it is computed from fill the last cache.
-The softmax of 1024 rows of 4096 floats takes 0.62 of the time; of 512 rows 0.8, but who reads them next would wait."""
 HANDED_ON = 2048
 """The shortest rows, in floats, if others of the same length are kept with them. Shorter ones are near in any case: the
 softmax of rows of 1024 floats takes 1.1 to 1.2 of the time, of 2048 0.60, of 512 0.85."""
@@ -84,7 +82,7 @@ class Late:
 
     def worthwhile(self, sizes: Sequence[int]) -> bool:
         """Whether an output of ``sizes`` is worth it: it is large, and some of its rows fit a core's own cache."""
-        return prod(sizes) >= LARGE and self.least <= sizes[-1] <= MOST
+        return prod(sizes) >= STREAMED_FLOATS and self.least <= sizes[-1] <= MOST
 
 
 def late(program: Program, kernel: Kernel) -> Late | None:

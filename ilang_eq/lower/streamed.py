@@ -11,7 +11,8 @@ from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.walk import loads, updates, walk
 
 STREAMED_FLOATS = 8 * 1024 * 1024
-"""The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache."""
+"""The smallest output that is streamed: 32 MiB, about what a socket has of last-level cache. Of 16 MiB, norms of rows
+gain as much on one thread of Zen 4, but take 1.3 to 1.4 of the time on two, and exponentials 1.09 on either."""
 FEWEST = 256
 """The shortest loop that streams."""
 

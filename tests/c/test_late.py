@@ -13,6 +13,7 @@ from ilang_eq.c.emit import emit
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import late, lower
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 
 SOFTMAX = (I & i(">ij~i|j:64|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
 NORM = (I & (I & I) >> i("ij*ij~ij") >> i("+ij~i||ij0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||i1j")
@@ -28,7 +29,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every output counts as large, and rows of 40 as long."""
-    monkeypatch.setattr(c_late, "LARGE", 1)
+    monkeypatch.setattr(c_late, "STREAMED_FLOATS", 1)
     monkeypatch.setattr(late, "HANDED_ON", 40)
     monkeypatch.setattr(late, "LONG", 40)
 
@@ -129,8 +130,8 @@ def test_what_is_put_off(component: Component, found: bool) -> None:
 
 def test_when_it_is_worth_it() -> None:
     """Rows that are kept have to be longer."""
-    assert f"in0_0 * in0_1 >= {late.LARGE} && in0_1 >= {late.HANDED_ON} && in0_1 <= {late.MOST}" in source(SOFTMAX)
-    assert f"in0_0 * in0_1 >= {late.LARGE} && in0_1 >= {late.LONG} && in0_1 <= {late.MOST}" in source(NORM)
+    assert f"in0_0 * in0_1 >= {STREAMED_FLOATS} && in0_1 >= {late.HANDED_ON} && in0_1 <= {late.MOST}" in source(SOFTMAX)
+    assert f"in0_0 * in0_1 >= {STREAMED_FLOATS} && in0_1 >= {late.LONG} && in0_1 <= {late.MOST}" in source(NORM)
 
 
 def test_slow_functions_have_time_for_it() -> None:

@@ -9,7 +9,8 @@ from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import For
-from ilang_eq.lower.late import HANDED_ON, LARGE, LONG, MOST, Late, late
+from ilang_eq.lower.late import HANDED_ON, LONG, MOST, Late, late
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 from ilang_eq.lower.walk import updates
 
 SOFTMAX = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
@@ -75,12 +76,12 @@ def test_what_is_worth_it() -> None:
     kept, alone = found(SOFTMAX), found(NORM)
     assert kept is not None
     assert alone is not None
-    rows = LARGE // HANDED_ON
+    rows = STREAMED_FLOATS // HANDED_ON
     assert kept.worthwhile((rows, HANDED_ON))
     assert not kept.worthwhile((rows - 1, HANDED_ON)), "too small"
     assert not kept.worthwhile((2 * rows, HANDED_ON - 1))
     assert alone.worthwhile((2 * rows, HANDED_ON - 1))
-    assert not alone.worthwhile((LARGE, LONG - 1))
-    assert alone.worthwhile((LARGE // MOST, MOST))
-    assert not alone.worthwhile((LARGE // MOST, MOST + 1)), "too long"
-    assert np.prod((rows, HANDED_ON)) == LARGE
+    assert not alone.worthwhile((STREAMED_FLOATS, LONG - 1))
+    assert alone.worthwhile((STREAMED_FLOATS // MOST, MOST))
+    assert not alone.worthwhile((STREAMED_FLOATS // MOST, MOST + 1)), "too long"
+    assert np.prod((rows, HANDED_ON)) == STREAMED_FLOATS

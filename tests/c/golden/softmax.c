@@ -910,7 +910,7 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     float *const out0 = outputs[0];
     if (in0_0 < 8 && in0_1 >= 65536)
         kernel_div3_few_rows(in0, out0, in0_0, in0_1, scratch, threads);
-    else if (STREAMS && in0_0 * in0_1 >= 4194304 && in0_1 >= 2048 && in0_1 <= 32768)
+    else if (STREAMS && in0_0 * in0_1 >= 8388608 && in0_1 >= 2048 && in0_1 <= 32768)
         kernel_div3_late(in0, out0, in0_0, in0_1, scratch, threads);
     else
         kernel_div3(in0, out0, in0_0, in0_1, threads);
