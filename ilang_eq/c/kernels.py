@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.bounds import bound_text, step_text, trips_text
-from ilang_eq.c.hosts import hosted
+from ilang_eq.c.hosts import hosted, steps
 from ilang_eq.c.late import LateText, worth_text
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
 from ilang_eq.c.nodes import Loop, Node, Parallel, Simd
@@ -47,8 +47,8 @@ class KernelText:
 
 
 def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
-    """The kernels of ``program`` in C, and their versions for few rows; ``used`` collects what they need."""
-    division, apart_from_results = divided(in_place(program)), divided(program)
+    """The kernels of ``program`` in C, and their other versions; ``used`` collects what they need."""
+    division, with_rows = divided(in_place(program)), divided(program)
     texts: list[KernelText] = []
     for n, (kernel, apart) in enumerate(zip(division.program.kernels, division.apart, strict=True)):
         alike = _divided_anew(apart)
@@ -60,7 +60,7 @@ def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
                 # one thread needs no division of what comes out the same to the last bit
                 other = replace(other, call=f"threads > 1 ? {other.call[:-1]} : {text.call}")
             versions.append((_fits(version), other))
-        put_off = late_text(apart_from_results.program, apart_from_results.program.kernels[n], used, alike)
+        put_off = late_text(with_rows.program, with_rows.program.kernels[n], used, alike)
         versions += [] if put_off is None else [put_off]
         for before, (condition, version) in zip(("if", *["else if"] * len(versions)), versions, strict=False):
             texts.append(replace(version, call=f"{before} ({condition})\n        {version.call}"))
@@ -97,14 +97,13 @@ def kernel_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[s
 def late_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str]) -> tuple[str, KernelText] | None:
     """``kernel`` in C with the last pass of its rows put off, and when it is worth it; None if it has none."""
     found = late(program, in_first_blocks(replace(kernel, name=f"{kernel.name}_late")))
-    match found and bind(found.others):
-        case (*comments, Parallel(loops, body)) if found is not None and loops == found.rest:
-            nodes = hosted(body, found.writer)
-        case _:
-            return None
-    if nodes is None:
+    if found is None:
         return None
-    bound = (*comments, Parallel(found.loops, nodes))
+    *comments, tasks = bind(found.others)
+    assert isinstance(tasks, Parallel), "its rows are tasks"
+    assert tasks.loops == found.rest, "its rows are tasks"
+    body = hosted(tasks.body) or tasks.body
+    bound = (*comments, Parallel(found.loops, body))
     return worth_text(found), _kernel_text(found.program, found.kernel, bound, used, alike, found)
 
 
@@ -207,7 +206,8 @@ class _TaskFunction:
         lines = _carved(self._private)
         loops = self.node.loops
         if self.put_off is not None:
-            return [*lines, *self._late(LateText.of(self.put_off, self.layout, statements.used), statements)]
+            text = LateText.of(self.put_off, self.layout, statements.used, self._hosts)
+            return [*lines, *self._late(text, statements)]
         match self.node.body:
             case (Simd() as simd,) if simd.source is loops[0]:
                 return [*lines, *statements.simd(simd, "first", "last", alone=True)]
@@ -215,6 +215,11 @@ class _TaskFunction:
                 return [*lines, *_for_tasks(source, statements.rows(source, body))]
             case body:
                 return [*lines, *_for_each(loops, statements.rows(loops[-1], body))]
+
+    @property
+    def _hosts(self) -> bool:
+        """Whether a pass is marked for another one to go beside."""
+        return any(loop.beside for loop in steps(self.node.body))
 
     def _late(self, text: LateText, statements: Statements) -> list[str]:
         """The loops over tasks, each with the last pass of the one before."""

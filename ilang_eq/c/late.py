@@ -18,7 +18,7 @@ from ilang_eq.lower.ir import Accumulate, Assign, For, Index, Load
 from ilang_eq.lower.late import MOST, Late, turn_name
 from ilang_eq.lower.scalar import Printer
 from ilang_eq.lower.streamed import STREAMED_FLOATS
-from ilang_eq.lower.walk import loads, mentions, stride, updates
+from ilang_eq.lower.walk import loads, mentions, stride, substituted, updates
 from ilang_eq.lower.within import moved
 
 LINE = 16
@@ -45,6 +45,7 @@ class LateText:
         writer: the pass as it is for the row before.
         fast: the same with a product with ``inverse`` for a quotient by ``divisor``.
         divisor: what a row is divided by, if anything.
+        lagging: whether it goes beside another pass.
     """
 
     late: Late
@@ -53,9 +54,10 @@ class LateText:
     writer: For
     fast: For
     divisor: Load | None
+    lagging: bool
 
     @staticmethod
-    def of(late: Late, layout: Layout, used: Used) -> LateText:
+    def of(late: Late, layout: Layout, used: Used, lagging: bool) -> LateText:
         """The text for buffers that ``layout`` places."""
         names = {loop.variable for loop in late.loops} | {turn_name(late.row)}
 
@@ -70,8 +72,8 @@ class LateText:
         assert isinstance(writer, For), "as it was"
         without = inverted(writer)
         if without is None:
-            return LateText(late, layout, used, writer, writer, None)
-        return LateText(late, layout, used, writer, replace(writer, body=without.body), without.divisor)
+            return LateText(late, layout, used, writer, writer, None, lagging)
+        return LateText(late, layout, used, writer, replace(writer, body=without.body), without.divisor, lagging)
 
     def declarations(self) -> list[str]:
         """Before the loops over rows: nothing is put off."""
@@ -81,11 +83,11 @@ class LateText:
         lines += [f"int {turn_name(row)} = 0;"] if self.late.rows else []
         return [*lines, *(f"float {_before(name)} = 0.0f;" for name in self.late.scalars)]
 
-    def begin(self, lagging: bool = True) -> list[str]:
+    def begin(self) -> list[str]:
         """Before other passes over a row: up to the first whole line; or all of it, if a reciprocal is none."""
         row, end = self.late.row, extent_name(self.writer.extent)
         lines = [f"int64_t {self._next} = {end};"]
-        lines += [f"int64_t {self._lag} = 0;"] if lagging else []
+        lines += [f"int64_t {self._lag} = 0;"] if self.lagging else []
         lines += [f"const int {_before(turn_name(row))} = 1 - {turn_name(row)};"] if self.late.rows else []
         up_to_a_line = [
             f"{self._next} = until_aligned(&{self.layout.element(self._place)});",
@@ -104,24 +106,16 @@ class LateText:
         return [*lines, "float inverse = 0.0f;", f"if ({_before(row)} >= 0) {{", *indented(either), "}"]
 
     def beside(self, host: Loop) -> list[str]:
-        """Beside a step of ``host``, which lies ahead: as many floats."""
-        row = extent_name(self.writer.extent)
-        ask = [f"fetch_row({place}, {host.source.step});" for place in self._further(host)]
-        lines = [f"if ({row} >= {FAR_AHEAD})", f"    {ask[0]}"] if len(ask) == 1 else []
-        if len(ask) > 1:
-            lines = [f"if ({row} >= {FAR_AHEAD}) {{", *indented(ask), "}"]
-        head, *burst = self._burst(host.source.step)
-        return [
-            *lines,
-            f"if ({self._lag} < {LAG}) {{",
-            f"    {self._lag} += {host.source.step};",
-            f"}} else {head}",
-            *burst,
-        ]
+        """Beside a step of ``host``, which is ahead: as many floats."""
+        asking = [f"fetch_row({place}, {host.source.step});" for place in self._further(host)]
+        lines = [f"if ({extent_name(self.writer.extent)} >= {FAR_AHEAD}) {{", *indented(asking), "}"] if asking else []
+        more, burst_of_it = self._burst(host.source.step)
+        waiting = [f"if ({self._lag} < {LAG}) {{", f"    {self._lag} += {host.source.step};", f"}} else if ({more}) {{"]
+        return [*lines, *waiting, *indented(burst_of_it), "}"]
 
     def _further(self, host: Loop) -> list[str]:
         """What ``host`` reads from memory, a few pages further, if no pass before it asks for that."""
-        if sum(isinstance(s, For) for s in self.late.rest[-1].body) > 1:
+        if len(self.late.passes) > 1:
             return []
         found: dict[str, str] = {}
         for nest in (node for node in host.body if isinstance(node, VectorNest)):
@@ -130,27 +124,25 @@ class LateText:
                 moves = mentions(load, self.late.row) and stride(load, lane) == "unit"
                 if moves and self.layout.storage[load.buffer] == "argument":
                     dims = self.layout.buffers[load.buffer].dims
-                    start = _at(load, nest.loops[-1], str(FAR_AHEAD))
+                    start = substituted(load, nest.loops[-1].variable, (str(FAR_AHEAD),))
                     found[load.buffer] = flat_index([index_text(index) for index in start.indices], dims)
         return [f"{name}, {first}" for name, first in found.items()]
 
-    def _burst(self, floats: int) -> list[str]:
-        """So many ``floats``, past the caches."""
+    def _burst(self, floats: int) -> tuple[str, list[str]]:
+        """So many ``floats``, past the caches; and whether there are as many left."""
         nest = burst(self.fast, self._next, frozenset({self.late.target.buffer}), floats)
         staged = staged_nest_lines(nest, self.layout, self.used, alike=True)
         lines = staged or nest_lines(nest, self.layout, self.used, alike=True)
-        lines += [f"{self._next} += {floats};"]
-        return [f"if ({self._next} + {floats} <= {extent_name(self.writer.extent)}) {{", *indented(lines), "}"]
+        more = f"{self._next} + {floats} <= {extent_name(self.writer.extent)}"
+        return more, [*lines, f"{self._next} += {floats};"]
 
     def end(self) -> list[str]:
         """After the other passes: the rest of the row before, and then this one is put off.
 
         It asks for the line that two rows share: stores wait for each other.
         """
-        row, end = (
-            self.late.row,
-            self.layout.element(_at(self.late.target, self.writer, extent_name(self.writer.extent))),
-        )
+        row, extent = self.late.row, extent_name(self.writer.extent)
+        end = self.layout.element(substituted(self.late.target, self.writer.variable, (extent,)))
         lines = [f"if (until_aligned(&{end}) > 0)", f"    make_room(&{end}, 0, {LINE});"]
         lines += [f"{_before(loop.variable)} = {loop.variable};" for loop in self.late.loops]
         lines += [f"{_before(name)} = {name};" for name in self.late.scalars]
@@ -159,7 +151,7 @@ class LateText:
 
     def last(self) -> list[str]:
         """After the loops over rows: the last one."""
-        return ["{", *indented([*self.begin(lagging=False), *self._rest()]), "}"]
+        return ["{", *indented([*replace(self, lagging=False).begin(), *self._rest()]), "}"]
 
     @property
     def _next(self) -> str:
@@ -175,12 +167,12 @@ class LateText:
     def _place(self) -> Load:
         """Where it goes on."""
         (target,) = (update.target for update in updates(self.writer.body) if update.target.indices)
-        return _at(target, self.writer, "0")
+        return substituted(target, self.writer.variable, ("0",))
 
     def _rest(self) -> list[str]:
         """What no step of another pass has gone beside: whole lines, and less than one."""
-        head, *one = self._burst(LINE)
-        lines = [head.replace("if", "while", 1), *one]
+        more, line = self._burst(LINE)
+        lines = [f"while ({more}) {{", *indented(line), "}"]
         return [*lines, *self._plainly(self.fast, self._next, extent_name(self.writer.extent))]
 
     def _plainly(self, loop: For, first: str, last: str) -> list[str]:
@@ -203,15 +195,6 @@ def worth_text(late: Late) -> str:
     """Whether it is worth it."""
     floats, row = " * ".join(map(size_text, late.sizes)), size_text(late.sizes[-1])
     return f"STREAMS && {floats} >= {STREAMED_FLOATS} && {row} >= {late.least} && {row} <= {MOST}"
-
-
-def _at(place: Load, loop: For, position: str) -> Load:
-    """``place`` where ``loop`` has come to ``position``."""
-
-    def index(old: Index) -> Index:
-        return replace(old, variables=tuple(position if v == loop.variable else v for v in old.variables))
-
-    return Load(place.buffer, tuple(map(index, place.indices)))
 
 
 def _before(name: str) -> str:

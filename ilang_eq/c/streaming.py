@@ -7,7 +7,6 @@ to the first line, by bursts of whole lines, and the rest, which is the whole lo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
@@ -16,7 +15,7 @@ from ilang_eq.c.vectors import Used, indented, nest_lines
 from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.ir import Assign, For, Load
 from ilang_eq.lower.streamed import FEWEST, STREAMED_FLOATS
-from ilang_eq.lower.walk import replace_in_body
+from ilang_eq.lower.walk import replace_in_body, substituted
 from ilang_eq.lower.widths import WIDTHS
 from ilang_eq.lower.within import moved
 
@@ -65,7 +64,7 @@ def burst_lines(
 def _until_aligned(loop: For, target: Load, begin: str, body: Sequence[str], layout: Layout) -> list[str]:
     """``loop`` from ``begin`` to the first line of ``target``."""
     v, first = loop.variable, f"{loop.variable}_first"
-    start = moved(Assign(target, target), lambda place: _renamed(place, v, first))
+    start = moved(Assign(target, target), lambda place: substituted(place, v, (first,)))
     assert isinstance(start, Assign), "as it was"
     head = f"for (int64_t {v} = {begin}; {v} < {first}; {v}++) {{"
     return [f"{first} += until_aligned(&{layout.element(start.target)});", head, *indented(body), "}"]
@@ -82,8 +81,3 @@ def burst(loop: For, first: str, streamed: frozenset[str], floats: int = BURST) 
 def fenced(lines: list[str]) -> list[str]:
     """The inside of a function, with a fence at its end if something in it is streamed."""
     return [*lines, "fence();"] if any("stream16(" in line for line in lines) else lines
-
-
-def _renamed(place: Load, variable: str, to: str) -> Load:
-    indices = (replace(i, variables=tuple(to if v == variable else v for v in i.variables)) for i in place.indices)
-    return Load(place.buffer, tuple(indices))

@@ -199,7 +199,7 @@ def program_cost(
         kernel = version.kernel
         touched = set(buffers_of(kernel.body))
         buffers = tuple(buffer for buffer in version.program.buffers if buffer.name in touched)
-        key = kernel.body, buffers, fetched
+        key = kernel.body, buffers, fetched, version.past, version.late
         nests = known.kernels.setdefault(key, [])
         if not nests:
             body = in_first_blocks(kernel).body
@@ -243,8 +243,8 @@ def _nests(
     costs: list[_NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
-    written = {statement.variable: statement for statement in before if isinstance(statement, For)}
-    tasks = [(loop, tasks_of(loop, written.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
+    unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
+    tasks = [(loop, tasks_of(loop, unfilled.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
     results = (b.name for b in buffers if b.role in ("output", "workspace"))
     through = machine.levels[-1].written
     through, past = (max(FETCHED, through), 1.0) if machine.past_caches else (through, through)
@@ -302,7 +302,7 @@ def _nest(
 ) -> _NestCost | None:
     """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
 
-    A byte of some buffers that is ``written`` to memory counts as so many at least; as one, if it goes past the caches.
+    Of what it has ``written``, by buffer, a byte that goes to memory counts as so many.
 
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
     a share of that.

@@ -60,6 +60,11 @@ class Late:
         return replace(self.kernel, body=body)
 
     @property
+    def passes(self) -> tuple[For, ...]:
+        """The other passes over a row."""
+        return tuple(s for s in self.rest[-1].body if isinstance(s, For))
+
+    @property
     def row(self) -> str:
         """The variable that goes from row to row."""
         return self.loops[-1].variable
@@ -92,7 +97,7 @@ def late(program: Program, kernel: Kernel) -> Late | None:
     if not isinstance(writer, For) or not innermost(writer) or writer.outer or writer.limit is not None:
         return None
     target = single_place(writer)
-    if target is None or not _is_result(program, kernel, target) or loops[-1].step > 1:
+    if target is None or not _is_result(program, kernel, target):
         return None
     if not all(mentions(target, loop.variable) for loop in loops) or not any(isinstance(s, For) for s in passes):
         return None

@@ -130,7 +130,7 @@ def replace_variable(value: Scalar, variable: str, by: tuple[str, ...]) -> Scala
     """``value`` with ``variable`` read as the sum of ``by``."""
     match value:
         case Load():
-            return _moved(value, variable, by)
+            return substituted(value, variable, by)
         case Constant():
             return value
         case Apply(op, arguments):
@@ -139,7 +139,8 @@ def replace_variable(value: Scalar, variable: str, by: tuple[str, ...]) -> Scala
             assert_never(other)
 
 
-def _moved(place: Load, variable: str, by: tuple[str, ...]) -> Load:
+def substituted(place: Load, variable: str, by: tuple[str, ...]) -> Load:
+    """``place`` with ``variable`` read as the sum of ``by``."""
     indices = []
     for index in place.indices:
         parts = tuple(v for old in index.variables for v in (by if old == variable else (old,)))
@@ -153,9 +154,10 @@ def replace_in_body(body: Sequence[Statement], variable: str, by: tuple[str, ...
     for statement in body:
         match statement:
             case Assign(target, value):
-                replaced.append(Assign(_moved(target, variable, by), replace_variable(value, variable, by)))
+                replaced.append(Assign(substituted(target, variable, by), replace_variable(value, variable, by)))
             case Accumulate(target, op, value):
-                replaced.append(Accumulate(_moved(target, variable, by), op, replace_variable(value, variable, by)))
+                place = substituted(target, variable, by)
+                replaced.append(Accumulate(place, op, replace_variable(value, variable, by)))
             case _:
                 replaced.append(statement)
     return tuple(replaced)

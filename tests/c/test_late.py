@@ -16,6 +16,12 @@ from ilang_eq.lower import late, lower
 from ilang_eq.lower.streamed import STREAMED_FLOATS
 
 SOFTMAX = (I & i(">ij~i|j:64|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
+OF_OTHERS = (I | i("+ij~i||ij")) >> i("ij-i~ij||i1j")
+"""Rows of one array less the sums of another's, whose rows may be of other lengths."""
+STORED = i("ij*j~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
+"""Its other pass stores and sums, which no vectors of ours do."""
+ODD = (I & i(">ij~i|j:24|")) >> i("ij/i~ij||i1j")
+"""Its other pass goes in steps of 24, half of which is no vector."""
 NORM = (I & (I & I) >> i("ij*ij~ij") >> i("+ij~i||ij0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||i1j")
 CENTRED = (I & i("+ij~i") >> i("i/8~i||i0")) >> i("ij-i~ij||i1j")
 SCALED = NORM >> i("ij*j~ij||ij0")
@@ -59,6 +65,29 @@ def test_rows_of_any_length_anywhere_in_memory(component: Component, columns: in
         np.testing.assert_allclose(kernel(x, out=out), want, rtol=2e-5, atol=1e-6)
         assert (memory[:start] == 7.0).all()
         assert (memory[start + x.size :] == 7.0).all()
+
+
+@pytest.mark.usefixtures("small")
+@needs_compiler
+@pytest.mark.parametrize("others", [7, 64, 1000])
+def test_passes_of_other_lengths(others: int) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((37, 300), dtype=np.float32), rng.standard_normal((37, others), dtype=np.float32)
+    assert "_lag < " in source(OF_OTHERS)
+    np.testing.assert_allclose(OF_OTHERS.compile()(x, y), OF_OTHERS.interpret(x, y), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("small")
+@needs_compiler
+@pytest.mark.parametrize("columns", [40, 100, 333])
+def test_passes_that_nothing_goes_beside(columns: int) -> None:
+    """Rows are late all the same: the model expects it."""
+    rng = np.random.default_rng(0)
+    x, gain = rng.random((37, columns), dtype=np.float32), rng.random(columns, dtype=np.float32)
+    for component, arrays in ((STORED, (x, gain)), (ODD, (x,))):
+        assert is_late(component)
+        assert "_lag < " not in source(component)
+        np.testing.assert_allclose(component.compile()(*arrays), component.interpret(*arrays), rtol=2e-5)
 
 
 @pytest.mark.usefixtures("small")
@@ -143,3 +172,12 @@ def test_slow_functions_have_time_for_it() -> None:
     assert "exp_of16_each(" in after
     assert "fetch_row(in0, i * in0_1 + j_block + j + 2048, 64);" in norm
     assert "fetch_row(in0, (i + 1) * in0_1" in softmax
+    assert "fetch_row(in0, i * in0_1 + j_block + j + 2048" not in softmax
+
+
+def test_rows_lag_behind_and_share_lines() -> None:
+    for component in (SOFTMAX, NORM):
+        text = source(component)
+        assert f"if (j_lag < {c_late.LAG}) {{" in text
+        assert "make_room(&out0[i * in0_1 + in0_1], 0, 16);" in text
+        assert "else if (STREAMS && " in text

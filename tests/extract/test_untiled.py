@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ilang_eq import optimize
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.full_model import program_cost
 from ilang_eq.extract.machine import load
@@ -16,6 +17,7 @@ from ilang_eq.lang.wiring import wire
 MACHINE = load("x86_64_zen4")
 TILED = (I & i("+ij~i|i:32|") >> i("i/8~i|i:32|i0i'")) >> i("ij-i~ij|i:32|i1i'j")
 WHOLE = (I & i("+ij~i") >> i("i/8~i||i0")) >> i("ij-i~ij||i1j")
+BY_NORMS = (I & (I & I) >> i("ij*ij~ij") >> i("+ij~i") >> i("i^0.5~i")) >> i("ij/i~ij")
 BOTH = (I & i("+ij~i|i:32|") >> i("i/8~i|i:32|i0i'")) >> i("ij-i~ij|i:32,j:128|i1ji'j'")
 
 
@@ -36,6 +38,12 @@ def test_one_row_after_the_other_where_rows_are_written_late(component: Componen
 
 def test_tiles_stay_where_outputs_are_small() -> None:
     assert found(TILED, (256, 4096)) == str(TILED)
+
+
+def test_the_search_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ILANG_EQ_MACHINE", "x86_64_zen4")
+    best = optimize(BY_NORMS, [(8192, 2048)], threads=1, database=False)
+    assert not any(node.expr.splits for node in wire(best.component).nodes)
 
 
 def test_tiles_stay_where_they_gain() -> None:

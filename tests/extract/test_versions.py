@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ilang_eq.extract.full_model import Costed, program_cost
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lang.component import Component, I, i
@@ -56,6 +57,18 @@ def test_what_goes_past_the_caches_is_not_fetched_first() -> None:
     assert memory(SOFTMAX, LARGE) == pytest.approx(copied, rel=0.01)
     assert memory(CENTRED, LARGE) == pytest.approx(copied, rel=0.01)
     assert memory(TILED, LARGE) == pytest.approx(1.5 * copied, rel=0.01)
+
+
+def test_what_was_costed_before_is_not_taken_for_another_version() -> None:
+    """The same kernel streams its output where nothing else reads it."""
+    read_again, computed_again = (i("ij*2~ij") >> (I & i(order)) for order in ("+ij~i", "+ij~i||ij0"))
+    extents = {(0, 0): 4096, (0, 1): 4096}
+    programs = [lower(wire(component)) for component in (read_again, computed_again)]
+    alone = [program_cost(program, extents, MACHINE, 1).seconds for program in programs]
+    for order in (programs, programs[::-1]):
+        known = Costed()
+        found = {id(program): program_cost(program, extents, MACHINE, 1, known).seconds for program in order}
+        assert [found[id(program)] for program in programs] == alone
 
 
 def test_nor_is_anything_where_the_machine_gains_nothing_by_it() -> None:

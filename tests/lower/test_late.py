@@ -65,6 +65,7 @@ def test_rows_of_several_axes() -> None:
         pytest.param((I & i(">ij~i")) >> i("ij-i~ij|j:64|i1jj'"), id="in tiles"),
         pytest.param((I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("ij*2~ij"), id="for another kernel"),
         pytest.param((I & i(">ij~i")) >> i("ij-i~ji||i1j"), id="across rows"),
+        pytest.param(i("+ij~i|i:4|ii'j") >> i("i*2~i|i:4|i0i'"), id="a number for each row of a tile"),
     ],
 )
 def test_what_has_to_wait_for_nobody_is_not(component: Component) -> None:

@@ -51,7 +51,7 @@ static inline int thread_number(void)
 #endif
 }
 
-// Whether writing past the caches while others read takes less than writing through them. It does not on Intel's from
+// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
 // Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
 #if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
 #define STREAMS 1
