@@ -100,8 +100,9 @@ def late_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str
     if found is None:
         return None
     *comments, tasks = bind(found.others)
-    assert isinstance(tasks, Parallel), "its rows are tasks"
-    assert tasks.loops == found.rest, "its rows are tasks"
+    if not isinstance(tasks, Parallel) or tasks.loops != found.rest:
+        # what is left of a row is tasks of its own
+        return None
     body = hosted(tasks.body) or tasks.body
     bound = (*comments, Parallel(found.loops, body))
     return worth_text(found), _kernel_text(found.program, found.kernel, bound, used, alike, found)

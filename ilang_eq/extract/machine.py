@@ -110,7 +110,7 @@ class Machine:
             where a product that reads its second factor unpacked takes what its instructions and its lines take
             together (papers_notes/ecm.md).
         past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
-            Intel's from Skylake to Cascade Lake.
+            Intel's servers from Skylake to Cascade Lake.
         entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
     """
 

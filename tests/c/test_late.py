@@ -13,7 +13,10 @@ from ilang_eq.c.emit import emit
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import late, lower
+from ilang_eq.lower.ir import Assign, Buffer, Extent, Kernel
 from ilang_eq.lower.streamed import STREAMED_FLOATS
+from tests.c import programs
+from tests.c.programs import apply, at, loop
 
 SOFTMAX = (I & i(">ij~i|j:64|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
 OF_OTHERS = (I | i("+ij~i||ij")) >> i("ij-i~ij||i1j")
@@ -155,6 +158,26 @@ def test_one_thread_and_several_agree_to_the_bit() -> None:
 )
 def test_what_is_put_off(component: Component, found: bool) -> None:
     assert is_late(component) == found
+
+
+def test_rows_whose_other_passes_are_tasks_of_their_own_are_not() -> None:
+    """Without its last pass, all that is left of a row is loops that threads share."""
+    i_, j_, k_ = Extent(0, 0), Extent(0, 1), Extent(0, 2)
+    first = Assign(at("out1", "i", "j", "k"), apply("mul", at("in0", "i", "j", "k"), 2.0))
+    last = Assign(at("out0", "i", "j"), apply("mul", at("in1", "i", "j"), 2.0))
+    rows = (loop("j", j_, loop("k", k_, first)), loop("j", j_, last))
+    program = programs.program(
+        (3, 2),
+        [
+            Buffer("in0", (i_, j_, k_), "input"),
+            Buffer("in1", (i_, j_), "input"),
+            Buffer("out0", (i_, j_), "output"),
+            Buffer("out1", (i_, j_, k_), "output"),
+        ],
+        Kernel("both", (loop("i", i_, *rows, parallel=True),)),
+        outputs=("out0", "out1"),
+    )
+    assert "_late(" not in emit(program)
 
 
 def test_when_it_is_worth_it() -> None:
