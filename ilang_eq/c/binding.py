@@ -5,6 +5,7 @@
   full, with constant trip counts, and one for the tail; a register tile's tail has code for each number of vectors.
 * A reduction around constant nests keeps its accumulators in registers (``registers.py``).
 * An innermost loop that calls functions which are faster on several vectors goes in strips of them (``stages.py``).
+* A loop that adds rows to a row adds several at a time (``jam.py``).
 * Any other innermost loop with independent iterations is left to the compiler's vectoriser.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ilang_eq.c.jam import jam
 from ilang_eq.c.nodes import (
     Fold,
     Full,
@@ -181,7 +183,8 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
 def _loop(loop: For, context: _Context) -> Node:
     """A loop that is no register tile."""
     if not innermost(loop):
-        return Loop(loop, _block(loop.body, context.inside(loop)), full_fact(loop) in context.facts)
+        body = _block(loop.body, context.inside(loop))
+        return jam(loop, body) or Loop(loop, body, full_fact(loop) in context.facts)
     node = _innermost(loop, context)
     if not isinstance(node, Simd):
         return node

@@ -75,6 +75,22 @@ class Simd:
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """A ``row`` of sums, which accumulates ``target``."""
+
+    row: Simd
+    target: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Jam:
+    """A loop that does nothing but add rows to ``sums``, none of which it reads: several rows at once (``jam.py``)."""
+
+    source: For
+    sums: tuple[Sum, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class VectorNest:
     """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
 
@@ -158,6 +174,7 @@ class Parallel:
 Node = (
     Loop
     | Simd
+    | Jam
     | VectorNest
     | Strips
     | Fold

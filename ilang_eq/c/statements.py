@@ -9,8 +9,9 @@ from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import bound_text, left_text, step_text
+from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
-from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Jam, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, Sum, VectorNest, Versions
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
@@ -86,6 +87,8 @@ class Statements:
                 return self._loop(node)
             case Simd():
                 return self.simd(node, "0", bound_text(node.source, node.full))
+            case Jam():
+                return self._jam(node)
             case VectorNest():
                 alike = any(update.target.buffer in self.alike for update in updates(node.body))
                 staged = staged_nest_lines(node, self.layout, self.used, alike)
@@ -209,6 +212,33 @@ class Statements:
             "}",
             *loop(_whole_steps(last, STRIP), last),
         ]
+
+    def _jam(self, node: Jam) -> list[str]:
+        loop, bound = node.source, bound_text(node.source, False)
+        v, worth, end = loop.variable, worth_text(node, self.layout), _whole_steps(bound, TOGETHER)
+        before: list[str] = []
+        if worth is not None:
+            before, end = [f"const int64_t {v}_jam = {worth} ? {end} : 0;"], f"{v}_jam"
+        together = [line for found in node.sums for line in self._sums(loop, found)]
+        alone = self.lines([found.row for found in node.sums])
+        return [
+            *before,
+            f"for (int64_t {v} = 0; {v} < {end}; {v} += {TOGETHER}) {{",
+            *indented(together),
+            "}",
+            f"for (int64_t {v} = {end}; {v} < {bound}; {v}++) {{",
+            *indented(alone),
+            "}",
+        ]
+
+    def _sums(self, loop: For, found: Sum) -> list[str]:
+        row = found.row.source
+        target, name = self.layout.element(found.target), self._accumulator(found.target)
+        inside = Statements(self.layout, self.used, {found.target: name})
+        rows = [inside.lines([s for s in body if not isinstance(s, For)]) for body in added(loop, row)]
+        sums = [line for lines in rows for line in (lines if len(lines) == 1 else ["{", *indented(lines), "}"])]
+        body = [f"float {name} = {target};", *sums, f"{target} = {name};"]
+        return self._vectorised(found.row, ("0", bound_text(row, found.row.full)), "", body)
 
     def _accumulator(self, target: Load) -> str:
         return target.buffer if self.layout.storage[target.buffer] == "scalar" else f"{target.buffer}_sum"

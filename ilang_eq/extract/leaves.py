@@ -40,9 +40,8 @@ SPILL_SLOTS = 6.0
 ASK_SLOTS = 2.0
 """Asking for a line of a panel. With 1, tiles of 4 × 96 are expected to beat 6 × 64, which take 0.93 of their time in
 products of 1024³ on Cascade Lake."""
-JAMMED = 2.0
-"""Iterations of a loop around a row that GCC runs together, so that what is added to the row is added once. One row
-times 2048×2048 takes 0.83 of the time of the same with rows in parts of 48, where it does not."""
+JAMMED = 4.0
+"""Rows that are added to a row at a time (``c/jam.py``)."""
 POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
 ADDRESS_SLOTS = 3.0

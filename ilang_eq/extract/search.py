@@ -25,6 +25,7 @@ from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate, width
 from ilang_eq.extract.fusions import Scope
+from ilang_eq.extract.held import held
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
@@ -124,7 +125,7 @@ def propose(
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
         usual = [one.candidate() for one in found]
-        proposals = [*thorough(breadth, found[0]), resited(untiled(usual[0], judge), judge), *usual]
+        proposals = [*thorough(breadth, found[0]), resited(held(untiled(usual[0], judge), judge), judge), *usual]
         distinct = {one.graph: one for one in reversed(proposals)}
         online = {one.graph for one in found if _is_online(one.schedule)}
         return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)
