@@ -40,6 +40,9 @@ LINE_ELEMENTS = 16
 _SHARE = 0.5
 """The part of a cache that one operand's tile may fill."""
 
+_LAST = 0.6
+"""The same of a shared cache."""
+
 _UNIT_VECTORS = 64
 """The most vector operations in a unit (``c/registers.py``)."""
 
@@ -65,7 +68,7 @@ class Processor:
     def capacities(self) -> Costs:
         """(levels, 1, 1, 1): bytes that one operand's tile may take in each level but the last."""
         caches = self.machine.levels[:-1]
-        found = [_SHARE * level.bytes / (self.threads if level.shared else 1) for level in caches]
+        found = [_LAST * level.bytes / self.threads if level.shared else _SHARE * level.bytes for level in caches]
         return np.array(found)[:, None, None, None]
 
     @cached_property
