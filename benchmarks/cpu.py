@@ -1,7 +1,7 @@
 """Kernels found by the cost model alone against their peers, on the CPU.
 
     python -m benchmarks.cpu [--threads N] [--rounds N] [--calm SECONDS] [--only CONTESTANT ...] [workload ...]
-    python -m benchmarks.cpu --breadth ...                  # what has no target: benchmarks/breadth.py
+    python -m benchmarks.cpu --breadth ...                  # what has no target: benchmarks/breadth.py, unseen.py
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep. ``cold`` calls allocate what they return, ``warm``
@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
-from benchmarks.breadth import BREADTH
 from benchmarks.calm import Calm
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
 from benchmarks.peers import numpy_ops
 from benchmarks.plot import plot
+from benchmarks.unseen import BREADTH
 from benchmarks.workloads import WORKLOADS, Workload, chosen
 from ilang_eq.extract.machine import Machine, detect
 
@@ -154,7 +154,7 @@ def _schedule(directory: Path | None, workload: Workload, threads: int) -> str |
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
-    parser.add_argument("--breadth", action="store_true", help="the workloads of benchmarks/breadth.py")
+    parser.add_argument("--breadth", action="store_true", help="the workloads of benchmarks/breadth.py, unseen.py")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--calm", type=float, metavar="SECONDS", help="wait so long at most for calm moments")

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.breadth import SEEN, UNSEEN
+from benchmarks.breadth import SEEN
 from benchmarks.contest import OURS
+from benchmarks.unseen import UNSEEN
 from benchmarks.workloads import HARNESS, WORKLOADS, Workload
 
 Row = Mapping[str, Any]
@@ -99,7 +100,7 @@ def _ms(seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", nargs="?", type=Path, default=HERE, metavar="DIR")
-    parser.add_argument("--breadth", action="store_true", help="of the workloads of benchmarks/breadth.py")
+    parser.add_argument("--breadth", action="store_true", help="of the workloads of benchmarks/breadth.py, unseen.py")
     options = parser.parse_args(arguments)
     name, lines = ("breadth", breadth) if options.breadth else ("cpu", table)
     print("\n".join(lines(*(rows_of(options.directory / f"{name}.t{threads}.json") for threads in (1, 2)))))

@@ -21,8 +21,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from benchmarks.breadth import BREADTH
 from benchmarks.contest import CONTESTANTS, Contestant, Prepared, seconds
+from benchmarks.unseen import BREADTH
 from benchmarks.workloads import WORKLOADS
 
 _KINDS = ("cold", "warm")

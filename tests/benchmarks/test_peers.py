@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.breadth import BREADTH
 from benchmarks.contest import PEERS, Contestant
 from benchmarks.peers import numpy_ops
+from benchmarks.unseen import BREADTH
 from benchmarks.workloads import WORKLOADS, Workload
 
 COMPILED = ("torch.compile", "torch max-autotune", "jax", "tinygrad")

@@ -38,9 +38,9 @@ def test_a_row_for_every_workload_and_the_mean_of_the_products(
 
 
 def test_workloads_without_targets_are_listed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path / "breadth.t1.json", found("b-gram", 0.002, 0.001), found("b-rms-norm", 0.002, 0.004))
+    written(tmp_path / "breadth.t1.json", found("b-gram", 0.002, 0.001), found("b-outer", 0.002, 0.004))
     table.main(["--breadth", str(tmp_path)])
     unseen, seen = capsys.readouterr().out.split("\n\n")[:2]
-    assert "| RMS norm, 8192×1024 | 0.9 |" in unseen
+    assert "| outer product, 4096² | 0.9 |" in unseen
     assert unseen.endswith("| geometric mean | 1 | | | | 2.00 | 4.00 |  |  |")
     assert seen.strip().endswith("| geometric mean | 1 | | | | 0.50 | 1.00 |  |  |")
