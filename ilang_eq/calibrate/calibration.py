@@ -90,7 +90,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         split_cycles=default.split_cycles,
         entry_cycles=default.entry_cycles,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
-        levels=tuple(_levels(caches, ns, cores)),
+        levels=tuple(_levels(caches, ns, cores, default.levels[-1].turns)),
     )
 
 
@@ -163,12 +163,12 @@ def _whole(size: float, cores: int) -> int:
     return max(page, int(size) // page * page)
 
 
-def _levels(caches: Sequence[Cache], ns: Results, cores: int) -> Iterator[Level]:
+def _levels(caches: Sequence[Cache], ns: Results, cores: int, turns: float) -> Iterator[Level]:
     for cache in caches:
         size = _effective_bytes(cache, ns, cores) if cache is caches[-1] and cache.shared else cache.bytes
         yield _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
     abreast = max(1.0, ns["one row"] / ns["abreast"])
-    yield replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast))
+    yield replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast), turns=turns)
 
 
 def _level(name: str, size: float, way: int, shared: bool, ns: Results) -> Level:

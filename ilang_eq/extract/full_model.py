@@ -38,7 +38,7 @@ from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.tasks import Tasks, tasks_of
-from ilang_eq.extract.trips import Loop, evaluate
+from ilang_eq.extract.trips import Loop, adding_rows, evaluate
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
@@ -269,10 +269,12 @@ def _nests(
 class _Issued(NamedTuple):
     """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread.
 
-    It has the part ``share`` of the work. Threads come together ``entered`` times.
+    It has the part ``share`` of the work. Threads come together ``entered`` times. Phases that add ``rows`` to rows in
+    memory are marked.
     """
 
     times: tuple[float, ...]
+    rows: tuple[bool, ...]
     share: float
     entered: float
 
@@ -287,7 +289,8 @@ def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Kno
     share = tasks.share(used)
     search = tasks.number * TASK_CYCLES / machine.clock_ghz if tasks.nested else 0.0
     times = (*issue_times(loop, machine, known, seen), search)
-    return _Issued(tuple([time * share for time in times]), share, tasks.entered if used > 1 else 0.0)
+    rows = (*adding_rows(loop), False)
+    return _Issued(tuple([time * share for time in times]), rows, share, tasks.entered if used > 1 else 0.0)
 
 
 def _nest(
@@ -314,12 +317,12 @@ def _nest(
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
         if outer is machine.levels[-1]:
             moved = [_counted(phase, written, outer) for phase in moved]
-        last = outer is machine.levels[-1] and not ahead
-        begun = _begun(region, moved, written) if last else [0.0] * region.count
-        cost = _moving(cost, moved, begun, outer, known, issued.share, machine)
+        waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
+        cost = _moving(cost, moved, waits, outer, known, issued.share, machine)
         if (_merged(cost) if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
+    cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return _merged(cost) if ahead else cost
 
@@ -349,6 +352,16 @@ def _lines_in_two(
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
+def _waits(
+    region: Region, moves: Sequence[ByBuffer], outer: Level, machine: Machine, written: Mapping[str, float]
+) -> list[float]:
+    """Nanoseconds that each phase waits for the starts of rows, and of pages of rows that take turns."""
+    begun = _begun(region, moves, written) if outer is machine.levels[-1] else [0.0] * region.count
+    turning = (sum(moved.turning for moved in phase.values()) / PAGE for phase in moves)
+    pairs = zip(begun, turning, strict=False)
+    return [(BEGINS * times + outer.turns * pages) * outer.latency for times, pages in pairs]
+
+
 def _begun(region: Region, moves: Sequence[ByBuffer], written: Mapping[str, float]) -> list[float]:
     """How often each phase begins to read what comes out of memory, after others have read something else.
 
@@ -362,28 +375,38 @@ def _begun(region: Region, moves: Sequence[ByBuffer], written: Mapping[str, floa
 def _moving(
     cost: _NestCost,
     moves: Sequence[ByBuffer],
-    begun: Sequence[float],
+    waits: Sequence[float],
     outer: Level,
     known: Known,
     share: float,
     machine: Machine,
 ) -> _NestCost:
-    """``cost`` with what ``moves`` phase by phase out of ``outer``, of which each waits as it is ``begun``."""
+    """``cost`` with what ``moves`` phase by phase out of ``outer``, of which each ``waits`` so many nanoseconds."""
     phases: list[_Phase] = []
     stall = cost.stall
-    for parts, found, times in zip(cost.phases, moves, begun, strict=False):
+    for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
         unforeseen = _unforeseen(moved, share, outer)
         hidden = unforeseen if machine.hides else 0.0
-        hidden += BEGINS * times * outer.latency * share
+        hidden += waiting * share
         seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * _NS for less in (spared, asked))
         phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
         stall += (waited * share + (0.0 if machine.hides else unforeseen)) * _NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
+
+
+def _waiting_for_stores(cost: _NestCost, rows: Sequence[bool], machine: Machine) -> _NestCost:
+    """``cost`` without overlap of computing and memory where rows in memory are added to: stores wait for both."""
+    memory = machine.levels[-1].name
+    hidden = 0.0
+    for parts, adds in zip(cost.phases, rows, strict=True):
+        moved = next((part.seconds for part in parts if part.name == memory), 0.0)
+        hidden += (1.0 - overlap.SHOWN) * min(parts[0].seconds, moved) if adds else 0.0
+    return replace(cost, stall=cost.stall + hidden)
 
 
 def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: float) -> _NestCost:

@@ -60,6 +60,7 @@ class Level:
         latency: nanoseconds from load to use.
         written: what a byte written into it costs, against one read: it is fetched first, and written back later.
         abreast: times these bandwidths with which several rows come that are read side by side.
+        turns: times its latency that a page waits which is read in turns with those of other rows.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Level:
     latency: float
     written: float = 1.25
     abreast: float = 1.0
+    turns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,8 @@ def dump(machine: Machine) -> str:
     for table, rates in (("vector", machine.vector), ("scalar", machine.scalar)):
         lines += [f"[{table}]", *(_entry(name, getattr(rates, name)) for name in _RATES), ""]
     for level in machine.levels:
-        lines += ["[[levels]]", *(_entry(name, getattr(level, name)) for name in _LEVEL), ""]
+        said = (name for name in _LEVEL if name not in _OPTIONAL or getattr(level, name) > 0)
+        lines += ["[[levels]]", *(_entry(name, getattr(level, name)) for name in said), ""]
     return "\n".join(lines)
 
 

@@ -33,6 +33,7 @@ from ilang_eq.extract.footprint import (
     abreast,
     lines_of,
     size_of,
+    turning,
 )
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.trips import Loop, Node
@@ -298,7 +299,10 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     together = before.abreast
     if array.gains and runs > 1.0 and stride > PAGE:
         together = max(together, float(abreast(runs, stride, before.run)))
-    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split, together)
+    turned = before.turning
+    if runs > 1.0 and stride >= PAGE and before.run > START:
+        turned = max(turned, turning(runs, before.run))
+    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split, together, turned)
 
 
 def _near(counts: Sequence[float], dims: Sequence[int], stride: int) -> float:

@@ -17,6 +17,7 @@ from math import prod
 from typing import NamedTuple, assert_never
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
+from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads, mentions
 from ilang_eq.lower.widths import covering, dividing, masked
 
@@ -98,6 +99,26 @@ def leaves(nodes: Sequence[Node]) -> Leaves | None:
     """``nodes`` if there is no loop among them."""
     found = tuple(node for node in nodes if not isinstance(node, Loop))
     return found if len(found) == len(nodes) else None
+
+
+def adding_rows(loop: Loop, around: Loop | None = None) -> list[bool]:
+    """Of each phase of ``loop``, in the order of ``issue_times``, whether it adds row by row to one of run-time length.
+
+    Sums without functions take several rows at a time (``c/jam.py``).
+
+    Args:
+        around: the loop around it, which comes back to the same row.
+    """
+    if not loop.is_phase:
+        return [*(adds for node in loop.body if isinstance(node, Loop) for adds in adding_rows(node, loop)), False]
+    if loop.width is not None or around is None or not calls_functions(_own(loop)):
+        return [False]
+    sums = [node.target for node in loop.body if isinstance(node, Accumulate)]
+    return [any(mentions(s, loop.variable) and not mentions(s, around.variable) for s in sums)]
+
+
+def _own(loop: Loop) -> Leaves:
+    return tuple(node for node in loop.body if not isinstance(node, Loop))
 
 
 def _touched(statement: Assign | Accumulate) -> list[str]:

@@ -282,3 +282,27 @@ def test_what_is_accumulated_in_memory_is_not_waited_for() -> None:
     (kernel,) = program.kernels
     (*_, region) = regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE)
     assert fetched(region, CACHE).waited == 0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [
+        ("||ij", 0.0),
+        ("|j:1024|ijj'", 0.0),
+        ("|i:12|ii'j", 0.0),
+        ("|i:12,j:32|iji'j'", 0.0),
+        ("|i:12,j:256|iji'j'", 0.25),
+        ("|i:12,j:1024|iji'j'", 1.0),
+        ("|i:24,j:2048|iji'j'", 1.0),
+        ("|i:12,j:8192|iji'j'", 0.25),
+        ("|i:2,j:1024|iji'j'", 0.3),
+    ],
+)
+def test_pages_of_rows_that_are_read_in_turns_are_begun_anew(schedule: str, share: float) -> None:
+    """The more, the more rows there are, and the nearer the parts come to pages; long ones hold several."""
+    component, shape = i(f"^ij~ij{schedule}"), (48, 1 << 16)
+    assert nest(component, *shape).whole["in0"].turning == pytest.approx(share, abs=0.02)
+
+
+def test_rows_that_share_a_page_are_read_without_turning() -> None:
+    assert nest(i("^ij~ij|i:12,j:256|iji'j'"), 48, 512).whole["in0"].turning == 0.0

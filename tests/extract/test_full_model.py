@@ -329,3 +329,30 @@ def test_a_core_that_looks_further_ahead_waits_less_for_accumulators() -> None:
     shapes = (1200, 2048), (2048, 4096)
     near, far = (seconds(blocks, *shapes, machine=replace(MACHINE, window=w)) for w in (224.0, 448.0))
     assert far < near
+
+
+def test_rows_in_turns_wait_at_every_page_where_memory_makes_them() -> None:
+    in_turns, in_order = i("ij*2~ij|i:12,j:1024|iji'j'"), i("ij*2~ij||ij")
+    zen4 = load("x86_64_zen4")
+    *caches, memory = zen4.levels
+    without = replace(zen4, levels=(*caches, replace(memory, turns=0.0)))
+    large, small = (4096, 4096), (64, 4096)
+    waits = seconds(in_turns, large, machine=zen4) - seconds(in_turns, large, machine=without)
+    assert waits == pytest.approx(4096 * 4 * memory.turns * memory.latency * 1e-9, rel=0.02)
+    assert seconds(in_order, large, machine=zen4) == seconds(in_order, large, machine=without)
+    assert seconds(in_turns, small, machine=zen4) == seconds(in_turns, small, machine=without)
+
+
+def test_adding_what_functions_compute_to_rows_in_memory_does_not_hide_memory() -> None:
+    """Sums of exponentials of columns, row by row, take 7.1 ms on Zen 4, and in tiles of 16 × 256 3.6."""
+    zen4, shapes = load("x86_64_zen4"), ((4096, 4096), (4096,))
+
+    def sums(schedule: str, op: str) -> Cost:
+        last = f"{schedule}0" if schedule.endswith("'") else "||ji0"
+        component = i(f"ji-i~ji{schedule}") >> i(f"{op}ji~ji{last}") >> i(f"+ji~i{last}")
+        return cost(component, *shapes, machine=zen4)
+
+    assert sums("", "^").seconds > 1.25 * sums("|i:256,j:16|jij'i'", "^").seconds
+    stall = {op: dict(sums("", op).terms)["add2: stall"] for op in "^-"}
+    assert stall["^"] > 1e-3
+    assert stall["-"] == 0.0
