@@ -36,6 +36,7 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
+from ilang_eq.extract.nest_cost import NS, NestCost, Part, Phase, computing
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, adding_rows, evaluate
@@ -71,8 +72,6 @@ MUCH = 0.05
 """The part of all that comes out of memory that it reads at least."""
 _LONG = PAGE // ELEMENT_BYTES
 """Floats in a row of which one is not yet read when others are begun."""
-_ISSUE = "issue"
-_NS = 1e-9
 _US = 1e-6
 
 
@@ -103,55 +102,6 @@ class Model(Protocol):
         ...
 
 
-class _Part(NamedTuple):
-    """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
-
-    ``shared`` levels lie beyond the caches of a core; prefetchers run further ahead there than within.
-
-    A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
-    see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
-    further ahead than of one: 32 heads' products of 8192 rows take 0.75 and 0.70 of the time two and four heads at a
-    time.
-    """
-
-    name: str
-    seconds: float
-    awaited: float
-    shared: bool = False
-
-    def shown(self, longest: _Part) -> float:
-        """The seconds that show beside ``longest``: fewer where that was asked for.
-
-        And of what was asked for itself, fewer the longer it has to come.
-        """
-        if not self.seconds:
-            return 0.0
-        asked = self.seconds - self.awaited
-        ahead = 1.0 - longest.awaited / longest.seconds
-        waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
-        if self.shared and longest.name == _ISSUE:
-            waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
-        return waiting * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
-
-
-_Phase = tuple[_Part, ...]
-"""What overlaps, but for a share."""
-
-
-@dataclass(frozen=True, slots=True)
-class _NestCost:
-    """Seconds of one outermost statement: phases follow each other, stalls and overhead come on top."""
-
-    phases: tuple[_Phase, ...]
-    stall: float = 0.0
-    overhead: float = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """All together."""
-        return sum(map(_seconds, self.phases)) + self.stall + self.overhead
-
-
 @dataclass(frozen=True, slots=True)
 class Costed:
     """What was costed before, with everything else the same: schedules often differ in a few loops only.
@@ -161,16 +111,10 @@ class Costed:
         loops, issued, regions: those of all kernels.
     """
 
-    kernels: dict[Hashable, list[_NestCost]] = field(default_factory=dict)
+    kernels: dict[Hashable, list[NestCost]] = field(default_factory=dict)
     loops: dict[Loop, Loop] = field(default_factory=dict)
     issued: Issued = field(default_factory=dict)
     regions: Seen = field(default_factory=dict)
-
-
-def _seconds(phase: _Phase) -> float:
-    """The slowest part, and what does not overlap with it."""
-    longest = max(phase, key=lambda part: part.seconds)
-    return longest.seconds + sum(part.shown(longest) for part in phase if part is not longest)
 
 
 def program_cost(
@@ -224,7 +168,7 @@ def _nests(
     costed: Costed,
     most: float,
     version: Version,
-) -> list[_NestCost] | None:
+) -> list[NestCost] | None:
     """The outermost statements ``body`` of a kernel that touches ``buffers``; None if they take more than ``most``.
 
     Args:
@@ -240,7 +184,7 @@ def _nests(
     short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
     panels = frozenset(name for name, rank in short.items() if rank > 1)
     known = Known(padded, panels)
-    costs: list[_NestCost] = []
+    costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
     unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
@@ -262,7 +206,7 @@ def _nests(
         costs.append(cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
     if loose:
-        costs.append(_NestCost(((_computing(issue_time(loose, machine, known)),),)))
+        costs.append(NestCost(((computing(issue_time(loose, machine, known)),),)))
     return costs
 
 
@@ -281,7 +225,7 @@ class _Issued(NamedTuple):
     @property
     def seconds(self) -> float:
         """All together."""
-        return sum(self.times) * _NS
+        return sum(self.times) * NS
 
 
 def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
@@ -302,7 +246,7 @@ def _nest(
     ahead: bool,
     written: Mapping[str, float],
     most: float,
-) -> _NestCost | None:
+) -> NestCost | None:
     """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
 
     Of what it has ``written``, by buffer, a byte that goes to memory counts as so many.
@@ -310,7 +254,7 @@ def _nest(
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
     a share of that.
     """
-    cost = _NestCost(tuple((_computing(time),) for time in issued.times))
+    cost = NestCost(tuple((computing(time),) for time in issued.times))
     for inner, outer, there in fetched:
         moved = region.phases(Cache(inner, outer), there)
         if inner is machine.levels[0]:
@@ -319,12 +263,12 @@ def _nest(
             moved = [_counted(phase, written, outer) for phase in moved]
         waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
         cost = _moving(cost, moved, waits, outer, known, issued.share, machine)
-        if (_merged(cost) if ahead else cost).seconds > most:
+        if (cost.merged() if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
-    return _merged(cost) if ahead else cost
+    return cost.merged() if ahead else cost
 
 
 def _counted(moves: ByBuffer, written: Mapping[str, float], memory: Level) -> ByBuffer:
@@ -334,8 +278,8 @@ def _counted(moves: ByBuffer, written: Mapping[str, float], memory: Level) -> By
 
 
 def _lines_in_two(
-    cost: _NestCost, region: Region, moves: Sequence[ByBuffer], machine: Machine, share: float
-) -> _NestCost:
+    cost: NestCost, region: Region, moves: Sequence[ByBuffer], machine: Machine, share: float
+) -> NestCost:
     """``cost`` with what it takes to issue that lines of what ``moves`` into the nearest cache are read twice.
 
     A part of a row lies in a line more, which moves as well (``lines_of``).
@@ -345,10 +289,10 @@ def _lines_in_two(
         for buffer, span in region.whole.items()
         if span.split
     }
-    phases: list[_Phase] = []
+    phases: list[Phase] = []
     for (issue, *others), found in zip(cost.phases, moves, strict=False):
         read = sum(traffic.all / LINE * cycles.get(buffer, 0.0) for buffer, traffic in found.items())
-        phases.append((_computing(issue.seconds / _NS + read / machine.clock_ghz * share), *others))
+        phases.append((computing(issue.seconds / NS + read / machine.clock_ghz * share), *others))
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
@@ -373,16 +317,16 @@ def _begun(region: Region, moves: Sequence[ByBuffer], written: Mapping[str, floa
 
 
 def _moving(
-    cost: _NestCost,
+    cost: NestCost,
     moves: Sequence[ByBuffer],
     waits: Sequence[float],
     outer: Level,
     known: Known,
     share: float,
     machine: Machine,
-) -> _NestCost:
+) -> NestCost:
     """``cost`` with what ``moves`` phase by phase out of ``outer``, of which each ``waits`` so many nanoseconds."""
-    phases: list[_Phase] = []
+    phases: list[Phase] = []
     stall = cost.stall
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
@@ -391,15 +335,15 @@ def _moving(
         unforeseen = _unforeseen(moved, share, outer)
         hidden = unforeseen if machine.hides else 0.0
         hidden += waiting * share
-        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * _NS for less in (spared, asked))
-        phases.append((*parts, _Part(outer.name, seconds, awaited, outer.shared)))
+        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * NS for less in (spared, asked))
+        phases.append((*parts, Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
-        stall += (waited * share + (0.0 if machine.hides else unforeseen)) * _NS
+        stall += (waited * share + (0.0 if machine.hides else unforeseen)) * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
 
-def _waiting_for_stores(cost: _NestCost, rows: Sequence[bool], machine: Machine) -> _NestCost:
+def _waiting_for_stores(cost: NestCost, rows: Sequence[bool], machine: Machine) -> NestCost:
     """``cost`` without overlap of computing and memory where rows in memory are added to: stores wait for both."""
     memory = machine.levels[-1].name
     hidden = 0.0
@@ -409,7 +353,7 @@ def _waiting_for_stores(cost: _NestCost, rows: Sequence[bool], machine: Machine)
     return replace(cost, stall=cost.stall + hidden)
 
 
-def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: float) -> _NestCost:
+def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: float) -> NestCost:
     """``cost`` with what it takes to find the pages of rows with gaps between them."""
     if not region.gaps:
         return cost
@@ -417,10 +361,10 @@ def _finding_pages(cost: _NestCost, region: Region, machine: Machine, share: flo
     for entries, each, repeated in TRANSLATIONS:
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
-            seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * _NS
+            seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * NS
     if not machine.hides:
         return replace(cost, stall=cost.stall + sum(seconds))
-    phases = [(*parts, _Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
+    phases = [(*parts, Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
@@ -436,14 +380,6 @@ def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
                 return False
     sizes = ([size_of(size, extents) for size in by_name[request.place.buffer].dims] for request in found.asked)
     return any(worthwhile(size, loop.step) for size in sizes)
-
-
-def _merged(cost: _NestCost) -> _NestCost:
-    """The same with all phases at once, and what they move asked for."""
-    seconds: dict[str, float] = {}
-    for part in (part for phase in cost.phases for part in phase):
-        seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
-    return replace(cost, phases=(tuple(_Part(name, each, 0.0) for name, each in seconds.items()),))
 
 
 def _lost(whole: float, level: Level) -> float:
@@ -464,17 +400,13 @@ def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
     return (apart + contending) / LINE * share
 
 
-def _computing(nanoseconds: float) -> _Part:
-    return _Part(_ISSUE, nanoseconds * _NS, nanoseconds * _NS)
-
-
 def _transfer(amount: float, share: float, level: Level) -> float:
     """Nanoseconds to move ``amount`` bytes out of ``level``, the busiest thread moving ``share`` of them."""
     alone = amount * share / level.bandwidth
     return max(alone, amount / level.bandwidth_all) if level.shared else alone
 
 
-def _terms(name: str, nests: Iterable[_NestCost], launch: float) -> list[tuple[str, float]]:
+def _terms(name: str, nests: Iterable[NestCost], launch: float) -> list[tuple[str, float]]:
     """The parts of a kernel, summed over its nests."""
     total: dict[str, float] = {}
     overhead = launch

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ilang_eq.extract import full_model, overlap, versions
-from ilang_eq.extract.full_model import Cost, Costed, _Part, program_cost
+from ilang_eq.extract.full_model import Cost, Costed, program_cost
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -250,30 +250,11 @@ def test_the_seconds_are_the_slowest_parts_and_what_they_do_not_hide() -> None:
     assert result.seconds == pytest.approx(overhead + shown, rel=0.02)
 
 
-def test_what_comes_out_of_panels_shows_less_the_shorter_it_takes() -> None:
-    issue = _Part("issue", 10.0, 10.0)
-    rows, few, many = (_Part("L2", *times) for times in ((4.0, 4.0), (4.0, 0.0), (10.0, 0.0)))
-    assert rows.shown(issue) == pytest.approx(overlap.SHOWN * 4.0)
-    assert few.shown(issue) == pytest.approx(overlap.ASKED * 4.0 * 0.4)
-    assert many.shown(issue) == pytest.approx(overlap.ASKED * 10.0)
-
-
 def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
     """The same tile; the packed factor is 64 columns at a time, row after row, or in place."""
     packed = (I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
     in_place = i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0")
     assert seconds(packed, (1024, 1024), (1024, 1024)) < seconds(in_place, (1024, 1024), (1024, 1024))
-
-
-def test_what_comes_from_shared_levels_hides_under_computing_while_it_is_short() -> None:
-    """From half as long on it shows as much as what comes from the core's own."""
-    computing = _Part("issue", 1.0, 1.0)
-
-    def shown(seconds: float, shared: bool) -> float:
-        return _Part("level", seconds, seconds, shared).shown(computing)
-
-    assert shown(0.1, shared=True) < 0.5 * shown(0.1, shared=False)
-    assert shown(0.6, shared=True) == shown(0.6, shared=False)
 
 
 EXPONENTIALS = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||i0j")

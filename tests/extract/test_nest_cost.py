@@ -1,0 +1,36 @@
+"""What shows of the parts of a phase beside the longest."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang_eq.extract import overlap
+from ilang_eq.extract.nest_cost import NestCost, Part, computing
+
+
+def test_what_comes_out_of_panels_shows_less_the_shorter_it_takes() -> None:
+    issue = Part("issue", 10.0, 10.0)
+    rows, few, many = (Part("L2", *times) for times in ((4.0, 4.0), (4.0, 0.0), (10.0, 0.0)))
+    assert rows.shown(issue) == pytest.approx(overlap.SHOWN * 4.0)
+    assert few.shown(issue) == pytest.approx(overlap.ASKED * 4.0 * 0.4)
+    assert many.shown(issue) == pytest.approx(overlap.ASKED * 10.0)
+
+
+def test_what_comes_from_shared_levels_hides_under_computing_while_it_is_short() -> None:
+    """From half as long on it shows as much as what comes from the core's own."""
+    issue = Part("issue", 1.0, 1.0)
+
+    def shown(seconds: float, shared: bool) -> float:
+        return Part("level", seconds, seconds, shared).shown(issue)
+
+    assert shown(0.1, shared=True) < 0.5 * shown(0.1, shared=False)
+    assert shown(0.6, shared=True) == shown(0.6, shared=False)
+
+
+def test_phases_follow_each_other_unless_they_are_merged() -> None:
+    level = Part("L2", 3e-9, 3e-9)
+    apart = NestCost(((computing(2.0), level), (computing(4.0),)), stall=1e-9, overhead=5e-9)
+    assert apart.seconds == pytest.approx((3.0 + overlap.SHOWN * 2.0 + 4.0 + 1.0 + 5.0) * 1e-9)
+    ((issue, moved),) = apart.merged().phases
+    assert (issue.name, issue.seconds, moved.seconds) == ("issue", pytest.approx(6e-9), 3e-9)
+    assert (issue.awaited, moved.awaited) == (0.0, 0.0)
