@@ -24,22 +24,21 @@ from ilang_eq.lower.walk import declared_in, loads, mentions, replace_in_body, s
 TOGETHER = 4
 """How many rows are added at a time. Of a sum over the middle axis of 16×512×2048 2, 4 and 8 take 0.81, 0.70 and 0.91
 of the time of one on Zen 4: beyond 4 too many lie at the same place of a page."""
-LONG = 512
+LONG_ROW = 512
 """The shortest rows, in floats, that are added together where they come from memory. Sums over the middle axis of
 64×512×512 take 0.71 of the time, those of 128×512×256 0.95, and those of 256×512×128 1.28."""
-_FEWEST = 4 * TOGETHER
-"""The least limit of a loop that goes so."""
+FEWEST = 4 * TOGETHER
+"""The least limit of a loop that goes so: tiles of fewer rows are for registers."""
 
 
 def jam(loop: For, body: Sequence[Node]) -> Jam | None:
     """``loop`` with ``body`` as sums of rows; None if it is anything else, or what it computes takes longer."""
-    sums = [_sum(loop, node) for node in body]
-    many = loop.step == 1 and (loop.limit is None or loop.limit >= _FEWEST)
-    found = tuple(s for s in sums if s is not None)
-    if not many or not found or len(found) < len(sums):
-        return None
-    read = {place.buffer for s in found for place in _read(s.row.source)}
-    return None if read & {s.target.buffer for s in found} else Jam(loop, found)
+    sums = tuple(found for node in body if (found := _sum(loop, node)) is not None)
+    many = loop.step == 1 and (loop.limit is None or loop.limit >= FEWEST)
+    targets = {found.target.buffer for found in sums}
+    read = {place.buffer for found in sums for place in _read(found.row.source)}
+    apart = len(targets) == len(sums) and not read & targets
+    return Jam(loop, sums) if many and sums and len(sums) == len(body) and apart else None
 
 
 def added(loop: For, row: For) -> list[tuple[Statement, ...]]:
@@ -50,15 +49,15 @@ def added(loop: For, row: For) -> list[tuple[Statement, ...]]:
 
 
 def worth_text(node: Jam, layout: Layout) -> str | None:
-    """Whether rows are added together, as extents decide; None if they are in any case."""
-    rows = list(dict.fromkeys(bound_text(s.row.source, s.row.full) for s in node.sums))
-    moving = [place.buffer for s in node.sums for place in _read(s.row.source) if _moves(place, node.source, s)]
-    sizes = [" * ".join(map(size_text, layout.buffers[name].dims)) for name in dict.fromkeys(moving)]
-    near = [f"{floats} < {FAR}" for floats in dict.fromkeys(sizes) if not floats.isdigit() or int(floats) >= FAR]
-    long = [f"{row} >= {LONG}" for row in rows if not row.isdigit() or int(row) < LONG]
-    if not near or not long:
+    """Whether rows are added together, as extents decide: they are long, or near; None if they are in any case."""
+    rows = dict.fromkeys(bound_text(found.row.source, found.row.full) for found in node.sums)
+    moving = [p.buffer for found in node.sums for p in _read(found.row.source) if _moves(p, node.source, found)]
+    sizes = dict.fromkeys(" * ".join(map(size_text, layout.buffers[name].dims)) for name in moving)
+    unless_long = [f"{row} >= {LONG_ROW}" for row in rows if not row.isdigit() or int(row) < LONG_ROW]
+    unless_near = [f"{floats} < {FAR}" for floats in sizes if not floats.isdigit() or int(floats) >= FAR]
+    if not unless_long or not unless_near:
         return None
-    return " || ".join(_all(tests) for tests in (long, near))
+    return f"{_all(unless_long)} || {_all(unless_near)}"
 
 
 def _all(tests: Sequence[str]) -> str:
@@ -97,6 +96,6 @@ def _others_each_time(loop: For, row: For) -> bool:
 
 
 def _read(row: For) -> list[Load]:
-    """What ``row`` reads, but for its own variables."""
+    """What ``row`` reads, but for locals that it declares."""
     private = set(declared_in(row.body))
     return [place for u in updates(row.body) for place in loads(u.value) if place.buffer not in private]

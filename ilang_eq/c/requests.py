@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.layout import Layout
-from ilang_eq.c.nodes import Asked, Loop, Node, Registers, Simd, Strips, VectorNest, Versions
+from ilang_eq.c.nodes import Asked, Jam, Loop, Node, Registers, Simd, Strips, VectorNest, Versions
 from ilang_eq.c.vectors import indented, unrolled
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import For, Index, Load
@@ -57,6 +57,9 @@ class _Binder:
                 return replace(node, body=self.nodes(body, (*around, source)))
             case Simd(source) if source.extent == self.passes.extent and not node.reductions:
                 return replace(node, asked=self._asked((*around, source), (), strip_name(source)))
+            case Jam(source, sums):
+                # rows that are asked for come one by one
+                return self._node(Loop(source, tuple(found.row for found in sums), False), around)
             case Strips(Loop(source, body) as main):
                 return replace(node, main=replace(main, asked=self._asked((*around, source), (), source.variable)))
             case Registers(body=body):

@@ -53,8 +53,8 @@ START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
 with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
 TURNS = 12
-"""Rows of which each page waits anew, if parts of them are read in turns. Sums of two arrays of 64 MiB take 5.7 ms on
-Zen 4 row by row, and 7.1, 8.0, 9.4, 10.5 and 10.1 where 2, 4, 8, 12 and 32 rows take turns, 4 KiB of each."""
+"""As many rows, or more, of which parts are read in turns wait at every page. Sums of two arrays of 64 MiB take, on
+Zen 4, 5.7 ms row by row, and 7.1, 8.0, 9.4, 10.5 and 10.1 where 2, 4, 8, 12 and 32 rows take turns, 4 KiB of each."""
 FOLLOWED = 2048
 """The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
 (Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of

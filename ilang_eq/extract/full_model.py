@@ -39,7 +39,7 @@ from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.nest_cost import NS, NestCost, Part, Phase, computing
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.tasks import Tasks, tasks_of
-from ilang_eq.extract.trips import Loop, adding_rows, evaluate
+from ilang_eq.extract.trips import Loop, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
@@ -213,8 +213,8 @@ def _nests(
 class _Issued(NamedTuple):
     """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread.
 
-    It has the part ``share`` of the work. Threads come together ``entered`` times. Phases that add ``rows`` to rows in
-    memory are marked.
+    It has the part ``share`` of the work. Threads come together ``entered`` times. Phases that add what functions
+    compute to rows in memory are marked in ``rows``.
     """
 
     times: tuple[float, ...]
@@ -233,7 +233,7 @@ def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Kno
     share = tasks.share(used)
     search = tasks.number * TASK_CYCLES / machine.clock_ghz if tasks.nested else 0.0
     times = (*issue_times(loop, machine, known, seen), search)
-    rows = (*adding_rows(loop), False)
+    rows = (*row_by_row(loop), False)
     return _Issued(tuple([time * share for time in times]), rows, share, tasks.entered if used > 1 else 0.0)
 
 

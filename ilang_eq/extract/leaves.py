@@ -16,6 +16,8 @@ from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import lanes_of
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
+from ilang_eq.lower.passes import calls_functions
+from ilang_eq.lower.quotients import divisors
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.widths import WIDTHS
 
@@ -41,7 +43,9 @@ ASK_SLOTS = 2.0
 """Asking for a line of a panel. With 1, tiles of 4 × 96 are expected to beat 6 × 64, which take 0.93 of their time in
 products of 1024³ on Cascade Lake."""
 JAMMED = 4.0
-"""Rows that are added to a row at a time (``c/jam.py``)."""
+"""Rows that are added to a row at a time (``c/jam.py``): those that short ones from memory are not hide behind it."""
+FEWEST = 16
+"""The least constant number of rows of which that is done."""
 POINTERS = 11
 """Rows of a nest that integer registers point to: 10 of one operand and 1 of the other, on x86-64."""
 ADDRESS_SLOTS = 3.0
@@ -106,12 +110,14 @@ class _Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
     ``multiplying`` and ``adding`` are the times of the arithmetic units, ``masking`` what a mask adds to the first.
+    ``jams`` says whether several rows are added to one at a time.
     """
 
     stack: Stack
     machine: Machine
     lanes: int
     known: Known
+    jams: bool = False
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
@@ -316,7 +322,7 @@ def _strided(place: Load, stack: Stack) -> bool:
 
 def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, known: Known = NOTHING) -> _Tally:
     """What every execution of ``statements`` asks for."""
-    tally = _Tally(stack, machine, lanes, known)
+    tally = _Tally(stack, machine, lanes, known, _jams(statements, stack))
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -411,16 +417,25 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
         _hold(target, mask, times, tally)
         tally.ask()
     else:
-        times /= JAMMED if _is_jammed(mask, stack) else 1.0
+        times /= JAMMED if tally.jams and _comes_back(mask, stack) else 1.0
         tally.load(target, mask, times)
         tally.store(target, mask, times)
     tally.terms[target] = _Term(mask)
 
 
-def _is_jammed(mask: Mask, stack: Stack) -> bool:
+def _comes_back(mask: Mask, stack: Stack) -> bool:
     """Is it a row of run-time length, and does the loop around it do nothing but come back to the same one?"""
     around = len(stack.loops) - 2
     return stack.perfect <= around and stack.loops[-1].width is None and not mask >> around & 1
+
+
+def _jams(statements: Statements, stack: Stack) -> bool:
+    """Do sums of rows take several at a time? Neither few ones, nor where something else takes longer."""
+    if len(stack.loops) < 2 or calls_functions(statements):
+        return False
+    width = stack.loops[-2].width
+    divided = (d for s in statements for d in divisors(s.value) if isinstance(d, Load))
+    return (width is None or width >= FEWEST) and all(stack.mask(d) & stack.innermost for d in divided)
 
 
 def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
@@ -447,7 +462,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
     taken = beside(tally.vectors_beside(target))
     free, held = machine.vector_registers - taken, registers + stack.beside
-    tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / held * stack.entered
+    tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
     if tally.width(mask) > machine.port_lanes:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
         alone = max(0.0, registers - (machine.vector_registers - SCRATCH))

@@ -221,8 +221,7 @@ def dump(machine: Machine) -> str:
     for table, rates in (("vector", machine.vector), ("scalar", machine.scalar)):
         lines += [f"[{table}]", *(_entry(name, getattr(rates, name)) for name in _RATES), ""]
     for level in machine.levels:
-        said = (name for name in _LEVEL if name not in _OPTIONAL or getattr(level, name) > 0)
-        lines += ["[[levels]]", *(_entry(name, getattr(level, name)) for name in said), ""]
+        lines += ["[[levels]]", *(_entry(name, getattr(level, name)) for name in _LEVEL), ""]
     return "\n".join(lines)
 
 
@@ -291,6 +290,9 @@ _OPTIONAL = {
 }
 
 
+_MAY_BE_ZERO = {"turns"}
+
+
 def _faults(data: Mapping[str, object]) -> Iterator[str]:
     """What is wrong with a description; nothing if it can be used."""
     yield from _field_faults(data, _FIELDS, "")
@@ -312,7 +314,7 @@ def _field_faults(table: Mapping[str, object], fields: Mapping[str, str], prefix
     for name, value in table.items():
         if name not in fields:
             yield f"{prefix}{name} is unknown"
-        elif not _fits(value, fields[name]):
+        elif not _fits(value, fields[name]) and not (name in _MAY_BE_ZERO and value in (0, 0.0) and value is not False):
             yield f"{prefix}{name} is {value!r}, expected {_EXPECTED[fields[name]]}"
 
 

@@ -101,16 +101,16 @@ def leaves(nodes: Sequence[Node]) -> Leaves | None:
     return found if len(found) == len(nodes) else None
 
 
-def adding_rows(loop: Loop, around: Loop | None = None) -> list[bool]:
-    """Of each phase of ``loop``, in the order of ``issue_times``, whether it adds row by row to one of run-time length.
+def row_by_row(loop: Loop, around: Loop | None = None) -> list[bool]:
+    """Of each phase of ``loop``, in the order of ``issue_times``, whether it adds to a row what functions compute.
 
-    Sums without functions take several rows at a time (``c/jam.py``).
+    Other sums of rows of run-time length take several at a time (``c/jam.py``).
 
     Args:
         around: the loop around it, which comes back to the same row.
     """
     if not loop.is_phase:
-        return [*(adds for node in loop.body if isinstance(node, Loop) for adds in adding_rows(node, loop)), False]
+        return [*(adds for node in loop.body if isinstance(node, Loop) for adds in row_by_row(node, loop)), False]
     if loop.width is not None or around is None or not calls_functions(_own(loop)):
         return [False]
     sums = [node.target for node in loop.body if isinstance(node, Accumulate)]

@@ -306,3 +306,9 @@ def test_pages_of_rows_that_are_read_in_turns_are_begun_anew(schedule: str, shar
 
 def test_rows_that_share_a_page_are_read_without_turning() -> None:
     assert nest(i("^ij~ij|i:12,j:256|iji'j'"), 48, 512).whole["in0"].turning == 0.0
+
+
+def test_pages_that_are_begun_anew_add_up() -> None:
+    some = Traffic(bytes=100.0, turning=40.0)
+    assert some.times(2.0).turning == 80.0
+    assert some.plus(some).turning == Traffic.total([some, some]).turning == 80.0

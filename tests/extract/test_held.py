@@ -6,7 +6,7 @@ import pytest
 
 from ilang_eq import optimize
 from ilang_eq.extract.candidate import Candidate
-from ilang_eq.extract.full_model import program_cost
+from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.held import LONGEST, held
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.refine import Judge
@@ -48,6 +48,19 @@ def test_what_is_computed_for_each_row_comes_along() -> None:
 )
 def test_everything_else_stays(component: Component) -> None:
     assert found(component, (64, 512, 256)) == str(component)
+
+
+def test_one_axis_after_the_other() -> None:
+    """Of two sums with rows of their own, each is held, and rows of anything else stay as they are."""
+    two = i("+ikj~ij||ikj") | i("+ikj~ij||ikj") | i("^ij~ij||ij")
+    both = i("+ikj~ij|j:256|ijkj'") | i("+ikj~ij|j:512|ijkj'") | i("^ij~ij||ij")
+    assert found(two, (64, 512, 256), (64, 512, 512), (64, 512)) == str(both)
+
+
+def test_it_has_to_gain() -> None:
+    graph = wire(MIDDLE)
+    judge = Judge(lambda program, at, most=float("inf"): Cost(1.0, ()), {(0, 0): 64, (0, 1): 512, (0, 2): 256})
+    assert held(Candidate(graph, 1.0, {}), judge).graph is graph
 
 
 def test_the_search_tries(monkeypatch: pytest.MonkeyPatch) -> None:

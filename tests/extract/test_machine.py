@@ -64,6 +64,15 @@ def test_a_description_from_a_file(tmp_path: Path) -> None:
     assert load(path).name == load(str(path)).name == "mine"
 
 
+def test_pages_may_wait_for_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT + "turns = 0\n")
+    assert load(path).levels[-1].turns == 0
+    path.write_text(TEXT + "turns = false\n")
+    with pytest.raises(OptionError, match="turns is False"):
+        load(path)
+
+
 def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no machine description 'pentium'") as raised:
         load("pentium")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ilang_eq.extract.trips import Loop, evaluate
-from ilang_eq.lower.ir import Assign, Constant, Extent, For, Load, Statement
+from ilang_eq.extract.trips import Loop, evaluate, row_by_row
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Extent, For, Index, Load, Statement
 
 N = Extent(0, 0)
 BODY = (Assign(Load("x", ()), Constant(0.0)),)
@@ -80,3 +80,26 @@ def test_short_tiles_cover_the_lanes_that_there_is_code_for() -> None:
     (elements,) = tiles.body
     assert isinstance(elements, Loop)
     assert (elements.trips, elements.covered) == (200 / 4, (3 * 64 + 16) / 4)
+
+
+J, K = Extent(0, 1), Extent(1, 0)
+
+
+def adding(target: tuple[str, ...], function: bool, limit: int | None = None) -> list[bool]:
+    """Of a loop over k around one over j, which accumulates ``target`` and does nothing else."""
+    read = Load("in0", (Index(("k",)), Index(("j",))))
+    value = Apply("exp", (read,)) if function else read
+    into = Accumulate(Load("out0", tuple(Index((v,)) for v in target)), "add", value)
+    inner = For("j", J, 1, limit, (), (into,))
+    (outer,) = evaluate((For("k", K, 1, None, (), (inner,)),), {(0, 1): 100, (1, 0): 50})
+    assert isinstance(outer, Loop)
+    return row_by_row(outer)
+
+
+def test_rows_are_added_to_one_by_one_where_functions_compute_them() -> None:
+    """Not numbers, rows that move with the loop around, or constant ones, which stay in registers."""
+    assert adding(("j",), function=True) == [True, False]
+    assert adding(("j",), function=False) == [False, False]
+    assert adding((), function=True) == [False, False]
+    assert adding(("k", "j"), function=True) == [False, False]
+    assert not any(adding(("j",), function=True, limit=64))
