@@ -29,6 +29,7 @@ from ilang_eq.extract.held import held
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
+from ilang_eq.extract.side_by_side import side_by_side
 from ilang_eq.extract.sites import resited
 from ilang_eq.extract.starts import Options, options, starts
 from ilang_eq.extract.states import State
@@ -125,7 +126,11 @@ def propose(
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
         usual = [one.candidate() for one in found]
-        proposals = [*thorough(breadth, found[0]), resited(held(untiled(usual[0], judge), judge), judge), *usual]
+        proposals = [
+            *thorough(breadth, found[0]),
+            resited(side_by_side(held(untiled(usual[0], judge), judge), judge), judge),
+            *usual,
+        ]
         distinct = {one.graph: one for one in reversed(proposals)}
         online = {one.graph for one in found if _is_online(one.schedule)}
         return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)

@@ -1,0 +1,1 @@
+i("+il~li|i:48|ili'") >> ~i("kl*li~lki|i:48,k:8|i1klk'i'") >> i("+lki~ki|i:48,k:8|iklk'i'0") >> (I & i(">ki~i|i:48|i0ki'")) >> i("ki-i~ki|i:48|i01ki'") >> i("^ki~ki|i:48|iki'0") >> (i("ki*kj~kji|i:48,j:4:8|i0jj'kj''i'") >> i("+kji~ji|i:48,j:4:8|ijj'kj''i'0") & i("+ki~i|i:48|i0ki'")) >> i("ji/i~ij|i:48,j:32|i1j0i'j'")

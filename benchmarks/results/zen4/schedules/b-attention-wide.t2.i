@@ -1,0 +1,1 @@
+i("+il~li|i:48|ili'") >> ~i("kl*li~lki|i:48,k:8:8,l:128|i1lkk'l'k''i'") >> i("+lki~ki|i:48,k:8:8,l:128|ilkk'l'k''i'0") >> (I & i(">ki~i|i:48|i0ki'")) >> i("ki-i~ki|i:48,k:64|i01kk'i'") >> i("^ki~ki|i:48,k:64|ikk'i'0") >> (i("ki*kj~kji|i:48,j:16:8,k:64|ik0jj'k'j''i'") >> i("+kji~ji|i:48,j:16:8,k:64|ikjj'k'j''i'0") & i("+ki~i|i:48,k:64|ik0k'i'")) >> i("ji/i~ij|i:48,j:128|i01ji'j'")

@@ -1,0 +1,1 @@
+((I | i("+ilk~ilk|k:48,l:16|ikll'k'")) >> i("ijl*ilk~iljk|j:2:8,k:48|ik1jj'lj''k'") >> i("+iljk~ijk|j:2:8,k:48|ikjj'lj''k'0") | i("+lk~lk|k:48|klk'")) >> i("ijl*lk~iljk|j:2:8,k:48|k1ijj'lj''k'") >> i("+iljk~ijk|j:2:8,k:48|kijj'lj''k'0")

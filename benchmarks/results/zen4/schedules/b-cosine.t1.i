@@ -1,0 +1,1 @@
+((I | (I & (I & I) >> i("jk*jk~jk|j:48,k:16|jkj'k'") >> i("+jk~j|j:48,k:16|jkj'k'0") >> i("j^0.5~j|j:48|")) >> i("jk/j~kj|j:48,k:16|j1kk'j'")) >> i("ik*kj~kij|i:6:8,j:48|iji'ki''j'") >> i("+kij~ij|i:6:8,j:48|iji'ki''j'0") & (I & I) >> i("ik*ik~ik|i:48,k:16|iki'k'") >> i("+ik~i|i:48,k:16|iki'k'0") >> i("i^0.5~i")) >> i("ij/i~ij|i:48,j:48|ij0i'j'")

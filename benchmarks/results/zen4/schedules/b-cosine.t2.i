@@ -1,0 +1,1 @@
+((I | (I & (I & I) >> i("jk*jk~jk|j:48|") >> i("+jk~j|j:48|jj'k0") >> i("j^0.5~j|j:48|j0j'")) >> i("jk/j~kj|j:48,k:256|j1kk'j'")) >> i("ik*kj~kij|i:8,j:48,k:256|jk1ik'i'j'") >> i("+kij~ij|i:8,j:48,k:256|jkik'i'j'0") & (I & I) >> i("ik*ik~ik|i:8,k:256|iki'k'") >> i("+ik~i|i:8,k:256|iki'k'0") >> i("i^0.5~i")) >> i("ij/i~ij|j:48|j0ij'")

@@ -1,0 +1,1 @@
+(I & i(">ijk~ik|j:8,k:128|ikjj'k'")) >> (i("ijk-ik~ijk|k:128|ik1jk'") >> i("^ijk~ijk|k:128|ikjk'0") & i("ijk-ik~ijk|j:8,k:128|ikj1j'k'") >> i("^ijk~ijk|j:8,k:128|ikjj'k'0") >> i("+ijk~ik|j:8,k:128|ikj0j'k'")) >> i("ijk/ik~ijk|k:128|ik1jk'0")

@@ -1,0 +1,1 @@
+(i("+lkj~ljk|j:4,k:16|kjlj'k'") >> ~i("li*ljk~lijk|i:4,j:4,k:16|kj1ili'j'k'") >> i("+lijk~ijk|i:4,j:4,k:16|kjili'j'k'0") >> i("ikl*lj~ilkj|j:32,k:8:8|ikjk'lk''j'") >> i("+ilkj~ijk|j:32,k:8:8|ikjk'lk''j'0") | i("+lk~lk|k:32|klk'")) >> i("ijl*lk~iljk|j:8,k:32|k1ijlj'k'") >> i("+iljk~ijk|j:8,k:32|kijlj'k'0")

@@ -1,0 +1,1 @@
+(I | i("k*kj~kj|j:256,k:128|jkk'j'")) >> ~i("kj*ki~kij|i:6,j:4:64,k:128|jk0ij'k'i'j''") >> i("+kij~ij|i:6,j:4:64,k:128|jkij'k'i'j''0")
