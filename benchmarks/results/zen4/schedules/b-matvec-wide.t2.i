@@ -1,1 +1,1 @@
-(I | i("+j~j")) >> i("ij*j~ij") >> i("+ij~i||ij0")
+(I | i("+j~j")) >> i("ij*j~ij|i:8,j:16|iji'j'") >> i("+ij~i|i:8,j:16|iji'j'0")

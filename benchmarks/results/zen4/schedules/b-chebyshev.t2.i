@@ -1,0 +1,1 @@
+(I | i("+jk~kj|j:256,k:16|jkk'j'")) >> i("ik-kj~kij|i:6,j:4:64|j1ij'ki'j''") >> (I & i("-kij~kij|i:6,j:4:64|jij'ki'j''0")) >> i("kij>kij~kij|i:6,j:4:64|jij'ki'j''01") >> i(">kij~ij|i:6,j:4:64|jij'ki'j''0")
