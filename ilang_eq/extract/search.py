@@ -65,6 +65,9 @@ _LARGE = 8
 
 _ROUNDS = 2
 
+_FURTHER = (untiled, held, side_by_side, resited)
+"""Steps that no walk takes: from the best candidate, one after the other."""
+
 
 def propose(
     space: Space, extents: Mapping[tuple[int, int], int], models: Models, k: int, seed: int = 0
@@ -126,11 +129,10 @@ def propose(
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
         usual = [one.candidate() for one in found]
-        proposals = [
-            *thorough(breadth, found[0]),
-            resited(side_by_side(held(untiled(usual[0], judge), judge), judge), judge),
-            *usual,
-        ]
+        last = usual[0]
+        for further in _FURTHER:
+            last = further(last, judge)
+        proposals = [*thorough(breadth, found[0]), last, *usual]
         distinct = {one.graph: one for one in reversed(proposals)}
         online = {one.graph for one in found if _is_online(one.schedule)}
         return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)
