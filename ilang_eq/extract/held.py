@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ilang_eq.extract.candidate import Candidate
-from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.refine import Judge, cheaper
 from ilang_eq.lang.expr import Expr, Loop
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
@@ -29,10 +29,8 @@ def held(candidate: Candidate, judge: Judge) -> Candidate:
     for dimension, reduced in _added_to(candidate.graph, shapes).items():
         extent = judge.extents[dimension]
         if WIDTHS[0] <= extent <= LONGEST:
-            graph = _in_registers(best.graph, shapes, dimension, reduced, -(-extent // WIDTHS[0]) * WIDTHS[0])
-            seconds = judge.seconds(graph, best.cost)
-            if seconds < best.cost:
-                best = replace(best, graph=graph, cost=seconds)
+            tile = -(-extent // WIDTHS[0]) * WIDTHS[0]
+            best = cheaper(best, _in_registers(best.graph, shapes, dimension, reduced, tile), judge)
     return best
 
 

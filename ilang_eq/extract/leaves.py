@@ -43,7 +43,7 @@ ASK_SLOTS = 2.0
 """Asking for a line of a panel. With 1, tiles of 4 × 96 are expected to beat 6 × 64, which take 0.93 of their time in
 products of 1024³ on Cascade Lake."""
 JAMMED = 4.0
-"""Rows that are added to a row at a time (``c/jam.py``): those that short ones from memory are not hide behind it."""
+"""Rows that are added to a row at a time (``c/jam.py``). Short ones from memory go alone, but memory hides that."""
 FEWEST = 16
 """The least constant number of rows of which that is done."""
 POINTERS = 11

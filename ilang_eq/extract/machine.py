@@ -314,7 +314,7 @@ def _field_faults(table: Mapping[str, object], fields: Mapping[str, str], prefix
     for name, value in table.items():
         if name not in fields:
             yield f"{prefix}{name} is unknown"
-        elif not _fits(value, fields[name]) and not (name in _MAY_BE_ZERO and value in (0, 0.0) and value is not False):
+        elif not _fits(value, fields[name]) and not (name in _MAY_BE_ZERO and value == 0 and value is not False):
             yield f"{prefix}{name} is {value!r}, expected {_EXPECTED[fields[name]]}"
 
 

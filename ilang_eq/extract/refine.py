@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, permutations, product
 
 from ilang_eq.errors import ScheduleError
-from ilang_eq.extract.candidate import Sized, Tiles
+from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.full_model import Model
 from ilang_eq.lang.graph import Graph
@@ -104,6 +104,13 @@ class Judge:
         except ScheduleError:
             return math.inf
         return self.cost(recurring(program, self.constants), self.extents, most).seconds
+
+
+def cheaper(candidate: Candidate, graph: Graph, judge: Judge, gains: float = 1.0) -> Candidate:
+    """``candidate`` as ``graph``, if it takes more than ``gains`` times as long by the full model; else as it is."""
+    most = candidate.cost / gains
+    seconds = judge.seconds(graph, most)
+    return replace(candidate, graph=graph, cost=seconds) if seconds < most else candidate
 
 
 def refined(

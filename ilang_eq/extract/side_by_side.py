@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ilang_eq.extract.candidate import Candidate
-from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.refine import Judge, cheaper
 from ilang_eq.lang.expr import Expr, Loop
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
@@ -33,13 +33,8 @@ def side_by_side(candidate: Candidate, judge: Judge) -> Candidate:
     shapes = infer(candidate.graph)
     best = candidate
     for rows, along in _summed(candidate.graph, shapes):
-        if judge.extents[along] < LONG:
-            continue
-        graph = _in_tiles(best.graph, shapes, rows, along)
-        most = best.cost / GAINS
-        seconds = judge.seconds(graph, most)
-        if seconds < most:
-            best = replace(best, graph=graph, cost=seconds)
+        if judge.extents[along] >= LONG:
+            best = cheaper(best, _in_tiles(best.graph, shapes, rows, along), judge, GAINS)
     return best
 
 

@@ -15,7 +15,7 @@ from math import prod
 
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.footprint import Extents
-from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.refine import Judge, cheaper
 from ilang_eq.extract.sites import GAINS
 from ilang_eq.lang.expr import Expr, Loop
 from ilang_eq.lang.graph import Graph
@@ -30,11 +30,7 @@ def untiled(candidate: Candidate, judge: Judge) -> Candidate:
     large = _of_large_outputs(candidate.graph, shapes, judge.extents)
     tiled = [dimension for dimension in _tiled(candidate.graph, shapes) if dimension in large]
     for dimensions in ({*tiled}, *({dimension} for dimension in tiled)):
-        graph = _without(best.graph, shapes, dimensions)
-        most = best.cost / GAINS
-        seconds = judge.seconds(graph, most)
-        if seconds < most:
-            best = replace(best, graph=graph, cost=seconds)
+        best = cheaper(best, _without(best.graph, shapes, dimensions), judge, GAINS)
     return best
 
 
