@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang_eq.lower.addresses import extent_name
+from ilang_eq.lower.halves import FEW
 from ilang_eq.lower.ir import Extent, For
 
 
@@ -14,6 +15,16 @@ def bound_text(loop: For, full: bool) -> str:
         return str(loop.limit)
     left = left_text(loop.extent, loop.outer)
     return left if loop.limit is None else f"least({loop.limit}, {left})"
+
+
+def beyond_lines(loop: For) -> list[str]:
+    """What leaves out an iteration of ``loop`` beyond the diagonal at which it stops; nothing if it goes to its end."""
+    if loop.diagonal is None:
+        return []
+    stop = loop.diagonal
+    terms = " * ".join(map(extent_name, stop.summed))
+    end = " + ".join((*stop.others, str(stop.reach)))
+    return [f"if ({terms} >= {FEW} && {' + '.join(stop.position)} >= padded({end}))", "    continue;"]
 
 
 def step_text(loop: For) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.binding import bind
-from ilang_eq.c.bounds import bound_text, step_text, trips_text
+from ilang_eq.c.bounds import beyond_lines, bound_text, step_text, trips_text
 from ilang_eq.c.hosts import hosted, steps
 from ilang_eq.c.late import LateText, worth_text
 from ilang_eq.c.layout import Layout, floats_text, kernel_layout
+from ilang_eq.c.mirror import mirrored_lines
 from ilang_eq.c.nodes import Loop, Node, Parallel, Simd
 from ilang_eq.c.statements import Statements
 from ilang_eq.c.streaming import fenced
@@ -24,6 +25,7 @@ from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
 from ilang_eq.lower.division import FEW, TILED_UPDATES, Apart, divided
 from ilang_eq.lower.fills import in_first_blocks
+from ilang_eq.lower.halves import Half, halved
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
 from ilang_eq.lower.late import Late, late
@@ -90,8 +92,8 @@ def _either(conditions: Sequence[str]) -> str:
 
 def kernel_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str] = frozenset()) -> KernelText:
     """``kernel`` in C; what it writes to buffers that are ``alike`` takes the steps of single floats."""
-    kernel = in_first_blocks(kernel)
-    return _kernel_text(program, kernel, bind(kernel), used, alike)
+    kernel, half = halved(in_first_blocks(kernel), {buffer.name: buffer for buffer in program.buffers})
+    return _kernel_text(program, kernel, bind(kernel), used, alike, half=half)
 
 
 def late_text(program: Program, kernel: Kernel, used: Used, alike: frozenset[str]) -> tuple[str, KernelText] | None:
@@ -115,6 +117,7 @@ def _kernel_text(
     used: Used,
     alike: frozenset[str],
     put_off: Late | None = None,
+    half: Half | None = None,
 ) -> KernelText:
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
@@ -130,6 +133,7 @@ def _kernel_text(
 
     statements = Statements(layout, used, streamed=streamed, dispatch=dispatch, alike=alike)
     body = fenced(_carved(shared) + statements.lines(bound))
+    body += [] if half is None else mirrored_lines(half, "threads" if functions else "1")
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
     function = _Signature(f"kernel_{kernel.name}", (), program, buffers, kernel.body, tuple(extra))
@@ -215,7 +219,8 @@ class _TaskFunction:
             case (Loop(source, body),) if source is loops[0]:
                 return [*lines, *_for_tasks(source, statements.rows(source, body))]
             case body:
-                return [*lines, *_for_each(loops, statements.rows(loops[-1], body))]
+                beyond = [line for loop in loops[:-1] for line in beyond_lines(loop)]
+                return [*lines, *_for_each(loops, [*beyond, *statements.rows(loops[-1], body)])]
 
     @property
     def _hosts(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ilang_eq.c.abreast import abreast
 from ilang_eq.c.math import FUNCTIONS, with_callees
+from ilang_eq.c.mirror import MIRROR
 from ilang_eq.c.vectors import Used
 
 HEADERS = """\
@@ -387,6 +388,9 @@ def preamble(used: Used, body: str) -> str:
 
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
+    if "mirror(" in body and MIRROR not in body:
+        body += MIRROR
+        return [*_needed(body), MIRROR]
     share, soon = "share_of(" in body, "fetch_soon(" in body
     rows = [text for name, text in _ROWS.items() if f"{name}(" in body]
     table = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
-from ilang_eq.c.bounds import bound_text, left_text, step_text
+from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
 from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import Fold, Jam, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, Sum, VectorNest, Versions
@@ -72,7 +72,7 @@ class Statements:
             slow: whether it does more than what its passes do.
         """
         asked, body = asking(loop, nodes, self.layout, slow)
-        return [*asked, *copied_lines(loop, self.layout), *self.lines(body)]
+        return [*beyond_lines(loop), *asked, *copied_lines(loop, self.layout), *self.lines(body)]
 
     def _node(self, node: Node) -> list[str]:
         match node:

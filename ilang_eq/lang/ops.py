@@ -37,6 +37,7 @@ class Op:
         default: the left operand that the unary form supplies, where the language defines one.
         identity: the reduction's start, for an op that can reduce.
         ufunc: folds along axes, for an op that can reduce.
+        commutative: whether x op y is y op x.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Op:
     default: float | None = None
     identity: float | None = None
     ufunc: np.ufunc | None = None
+    commutative: bool = False
 
     @property
     def reducible(self) -> bool:
@@ -103,23 +105,23 @@ def _truth(ufunc: np.ufunc) -> Callable[[Array, Array], Array]:
 
 
 _TABLE = (
-    Op("add", "+", "copy", np.add, 0.0, 0.0, np.add),
-    Op("mul", "*", "copy", np.multiply, 1.0, 1.0, np.multiply),
+    Op("add", "+", "copy", np.add, 0.0, 0.0, np.add, commutative=True),
+    Op("mul", "*", "copy", np.multiply, 1.0, 1.0, np.multiply, commutative=True),
     Op("sub", "-", "default-left", np.subtract, 0.0),
     Op("div", "/", "default-left", np.divide, 1.0),
-    Op("max", ">", "copy", np.fmax, -math.inf, -math.inf, np.fmax),
-    Op("min", "<", "copy", np.fmin, math.inf, math.inf, np.fmin),
+    Op("max", ">", "copy", np.fmax, -math.inf, -math.inf, np.fmax, commutative=True),
+    Op("min", "<", "copy", np.fmin, math.inf, math.inf, np.fmin, commutative=True),
     Op("pow", "^", "default-left", _power, math.e),
     Op("log", "$", "default-left", _logarithm, math.e),
     Op("gt", ">>", "zero-right", _truth(np.greater)),
     Op("ge", ">=", "zero-right", _truth(np.greater_equal)),
     Op("lt", "<<", "zero-right", _truth(np.less)),
     Op("le", "<=", "zero-right", _truth(np.less_equal)),
-    Op("eq", "==", "zero-right", _truth(np.equal)),
-    Op("ne", "!=", "zero-right", _truth(np.not_equal)),
-    Op("and", "&&", "copy", _truth(np.logical_and), None, 1.0, np.logical_and),
-    Op("or", "||", "copy", _truth(np.logical_or), None, 0.0, np.logical_or),
-    Op("xor", "^^", "copy", _truth(np.logical_xor), None, 0.0, np.logical_xor),
+    Op("eq", "==", "zero-right", _truth(np.equal), commutative=True),
+    Op("ne", "!=", "zero-right", _truth(np.not_equal), commutative=True),
+    Op("and", "&&", "copy", _truth(np.logical_and), None, 1.0, np.logical_and, commutative=True),
+    Op("or", "||", "copy", _truth(np.logical_or), None, 0.0, np.logical_or, commutative=True),
+    Op("xor", "^^", "copy", _truth(np.logical_xor), None, 0.0, np.logical_xor, commutative=True),
     Op("not", "!!", "not", None),
 )
 

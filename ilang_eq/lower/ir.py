@@ -46,6 +46,8 @@ class Buffer:
 
     ``parts`` shows ``dims`` as the schedule splits them, each with the extent of its axis (for ``plan()``): an axis
     folded down to two levels is one dimension of 4 in ``dims`` but the parts 2 and 2 here.
+
+    What is ``symmetric`` stays the same, but for rounding, with its last two indices exchanged.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Buffer:
     role: Choice["input", "output", "workspace", "local"]
     leaf: int | None = None
     parts: tuple[tuple[Size, Extent], ...] = ()
+    symmetric: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,21 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagonal:
+    """Where a loop over one of two axes of the same extent leaves the rest to be mirrored (``lower/halves.py``).
+
+    An iteration at ``position`` in its axis runs only if that is before the end of the block of ``BLOCK`` in which the
+    other axis is, which ``others`` are loops around over, and ``reach`` how far an iteration of the last of them goes;
+    or if ``summed`` together are few.
+    """
+
+    position: tuple[str, ...]
+    others: tuple[str, ...]
+    reach: int
+    summed: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class For:
     """A loop over one part of an axis.
 
@@ -136,7 +154,7 @@ class For:
     second bound. ``outer`` are the variables of enclosing loops over the same axis.
 
     A loop that names loops around it as ``first``, the outermost first, runs only while they are all in their first
-    iteration; one with extents ``without`` only where one of these is 0.
+    iteration; one with extents ``without`` only where one of these is 0; one that stops at a ``diagonal`` not beyond it.
     """
 
     variable: str
@@ -149,6 +167,7 @@ class For:
     reduces: bool = False
     first: tuple[str, ...] = ()
     without: tuple[Extent, ...] = ()
+    diagonal: Diagonal | None = None
 
     @property
     def seldom(self) -> bool:

@@ -19,6 +19,7 @@ from ilang_eq.lower.program import KernelCode
 from ilang_eq.lower.staging import StagingError, build_nest
 from ilang_eq.lower.storage import Place, flat_place
 from ilang_eq.lower.sums import Sums
+from ilang_eq.lower.symmetry import Symmetries
 
 
 def lower(graph: Graph, *, alternatives: bool = True) -> Program:
@@ -45,9 +46,9 @@ def _lower(graph: Graph) -> Program:
 
 def lowered_by_rows(graph: Graph) -> Program:
     """Lower every kernel of ``graph``, with all that is in memory row by row; raises what ``lower`` raises."""
-    shapes, meanings, sums = _analysed(_computing(graph))
+    shapes, meanings, sums, symmetries = _analysed(_computing(graph))
     roots = kernel_roots(graph)
-    whole = _whole_tensors(graph, shapes, roots)
+    whole = _whole_tensors(graph, shapes, symmetries, roots)
     kernels: list[Kernel] = []
     locals_: list[Buffer] = []
     corrections: set[Correction] = set()
@@ -82,9 +83,9 @@ def _computing(graph: Graph) -> Graph:
 
 
 @lru_cache(maxsize=16)
-def _analysed(graph: Graph) -> tuple[Shapes, Meanings, Sums]:
+def _analysed(graph: Graph) -> tuple[Shapes, Meanings, Sums, Symmetries]:
     """What no schedule changes: a search lowers the same graph under hundreds of them."""
-    return infer(graph), Meanings(graph), Sums(graph)
+    return infer(graph), Meanings(graph), Sums(graph), Symmetries(graph)
 
 
 def kernel_roots(graph: Graph) -> tuple[int, ...]:
@@ -96,25 +97,28 @@ def kernel_roots(graph: Graph) -> tuple[int, ...]:
     return tuple(n for n in graph.order() if n in roots)
 
 
-def _whole_tensors(graph: Graph, shapes: Shapes, roots: Iterable[int]) -> dict[Source, Place]:
+def _whole_tensors(
+    graph: Graph, shapes: Shapes, symmetries: Symmetries, roots: Iterable[int]
+) -> dict[Source, Place]:
     """A full-size buffer for every input and every materialised node."""
     whole: dict[Source, Place] = {}
     for k, rank in enumerate(shapes.ranks):
         dims = tuple(Extent(*shapes.input_extent(k, d)) for d in range(rank or 0))
         whole[Input(k)] = flat_place(Buffer(f"in{k}", dims, "input"), len(dims))
+
+    def materialise(wire: Value, name: str, role: Choice["output", "workspace"]) -> None:
+        dims = tuple(Extent(*d) for d in shapes.value_dims(wire))
+        parts = tuple((d, d) for d in dims)
+        buffer = Buffer(name, dims, role, wire.node, parts, symmetries.symmetric(wire.node))
+        whole[wire] = flat_place(buffer, len(dims))
+
     for position, wire in enumerate(graph.outputs):
         if isinstance(wire, Value) and wire not in whole:
-            whole[wire] = _materialised(graph, shapes, wire, f"out{position}", "output")
+            materialise(wire, f"out{position}", "output")
     for root in roots:
         if Value(root) not in whole:
-            name = f"{graph.nodes[root].expr.op}{root}_all"
-            whole[Value(root)] = _materialised(graph, shapes, Value(root), name, "workspace")
+            materialise(Value(root), f"{graph.nodes[root].expr.op}{root}_all", "workspace")
     return whole
-
-
-def _materialised(graph: Graph, shapes: Shapes, wire: Value, name: str, role: Choice["output", "workspace"]) -> Place:
-    dims = tuple(Extent(*d) for d in shapes.value_dims(wire))
-    return flat_place(Buffer(name, dims, role, wire.node, tuple((d, d) for d in dims)), len(dims))
 
 
 def _with_alternatives(graph: Graph, error: StagingError) -> ScheduleError:

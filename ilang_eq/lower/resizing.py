@@ -98,7 +98,7 @@ def _resized(program: Program, steps: Mapping[int, int]) -> Program:
 
 def _buffer(buffer: Buffer, steps: Mapping[int, int]) -> Buffer:
     dims = tuple([steps[size] if isinstance(size, int) else size for size in buffer.dims])
-    return Buffer(buffer.name, dims, buffer.role, buffer.leaf)
+    return Buffer(buffer.name, dims, buffer.role, buffer.leaf, (), buffer.symmetric)
 
 
 def _statements(body: Sequence[Statement], steps: Mapping[int, int]) -> tuple[Statement, ...]:
