@@ -18,23 +18,28 @@ static inline void transpose(const float *from, float *to, int64_t n, int64_t ro
             to[c * n + r] = block[r][c];
 }
 
-// Copies the blocks below, or ``above``, the diagonal of square matrices to the other side.
+// Completes square matrices that were computed on and below the diagonal, or on and ``above`` it, in blocks of 16: rows
+// of 64 at a time, which lie in as many pages.
 static NOINLINE void mirror(float *matrices, int64_t count, int64_t n, int above, int threads)
 {
-    const int64_t blocks = ceil_div(n, 16);
+    const int64_t strips = ceil_div(n, 64);
     const int team = team_for(20.0 * count * n * n, threads);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < count * blocks; task++) {
-        float *const x = matrices + task / blocks * n * n;
-        const int64_t i = task % blocks * 16, height = least(16, n - i), end = above ? i : n;
-        for (int64_t j = above ? 0 : i + 16; j < end; j += 16) {
-            const float *const from = x + j * n + i;
-            float *const to = x + i * n + j;
-            if (height == 16 && n - j >= 16)
-                transpose(from, to, n, 16, 16);
-            else
-                transpose(from, to, n, least(16, n - j), height);
-        }
+    for (int64_t task = 0; task < count * strips; task++) {
+        float *const x = matrices + task / strips * n * n;
+        const int64_t first = task % strips * 64, last = least(first + 64, n);
+        for (int64_t beside = above ? 0 : first; beside < (above ? last : n); beside += 64)
+            for (int64_t i = first; i < last; i += 16) {
+                const int64_t end = least(beside + 64, above ? i : n);
+                for (int64_t j = above || beside > i ? beside : i + 16; j < end; j += 16) {
+                    const float *const from = x + j * n + i;
+                    float *const to = x + i * n + j;
+                    if (n - i >= 16 && n - j >= 16)
+                        transpose(from, to, n, 16, 16);
+                    else
+                        transpose(from, to, n, least(16, n - j), least(16, n - i));
+                }
+            }
     }
 }
 """

@@ -15,10 +15,15 @@ from ilang_eq.extract.structure import Structure
 from ilang_eq.rewrites.space import AxisId
 
 
-def least_seconds(structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int], processor: Processor) -> float:
+def least_seconds(
+    structure: Structure, schedule: Schedule, sizes: Mapping[AxisId, int], processor: Processor, mirrored: bool = False
+) -> float:
     """All operations at full speed, or every argument and result moved once, whichever takes longer.
 
     They come from the first level that holds them all. What is computed before any call takes nothing.
+
+    Args:
+        mirrored: whether half of a result may be copied from the other half (``lower/halves.py``).
     """
     states = [state for c, state in schedule.states.items() if c not in structure.ahead]
     operations = sum(_operations(structure, state.fusion, sizes, processor.machine) for state in states)
@@ -29,6 +34,7 @@ def least_seconds(structure: Structure, schedule: Schedule, sizes: Mapping[AxisI
     levels = processor.machine.levels
     place = next(n for n, level in enumerate(levels) if moved <= level.bytes)
     bandwidth = processor.threads * processor.bandwidth(place) * levels[place].abreast
+    operations *= 0.5 if mirrored else 1.0
     return max(operations / processor.threads, moved / bandwidth) * 1e-9
 
 

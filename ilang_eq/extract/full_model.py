@@ -42,6 +42,7 @@ from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.fills import in_first_blocks
+from ilang_eq.lower.halves import Half, few, halved
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
 from ilang_eq.lower.passes import passes, worthwhile
 from ilang_eq.lower.walk import buffers_of, code
@@ -68,6 +69,9 @@ BEGINS = 0.9
 """The part of memory's latency that a phase waits as it begins to read a row after another one has read something else.
 Decode attention in blocks of 256 keys, which go from keys to values and back 1024 times, takes 1.085 times as long on
 Zen 4 as with all keys before all values."""
+MIRRORED_CYCLES, MIRRORED_BYTES = 1.0, 3.0 * ELEMENT_BYTES
+"""What an element that is copied to its mirror image takes: 0.22 to 0.33 ns in the caches of Zen 3 (64² to 1024²); and
+what it moves where they do not hold the matrix, 0.9 to 1.2 ns for 4096²: it is read, its image fetched and written."""
 MUCH = 0.05
 """The part of all that comes out of memory that it reads at least."""
 _LONG = PAGE // ELEMENT_BYTES
@@ -146,12 +150,14 @@ def program_cost(
         key = kernel.body, buffers, fetched, version.past, version.late
         nests = known.kernels.setdefault(key, [])
         if not nests:
-            body = in_first_blocks(kernel).body
+            started, half = halved(in_first_blocks(kernel), {buffer.name: buffer for buffer in buffers})
             left = most - seconds - launch
-            found = _nests(body, kernel.body, buffers, extents, machine, threads, fetched, known, left, version)
+            found = _nests(started.body, kernel.body, buffers, extents, machine, threads, fetched, known, left, version)
             if found is None:
                 return Cost(most, ())
             nests += found
+            if half is not None and not few(half.summed, extents):
+                nests.append(_mirroring(half, extents, machine, threads))
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)
     return Cost(seconds, tuple(terms))
@@ -269,6 +275,15 @@ def _nest(
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return cost.merged() if ahead else cost
+
+
+def _mirroring(half: Half, extents: Extents, machine: Machine, threads: int) -> NestCost:
+    """Copying the other half of a symmetric result (``c/mirror.py``)."""
+    bytes_ = bytes_of((half.buffer,), extents)
+    copied, inner, memory = bytes_ / ELEMENT_BYTES / 2.0, machine.levels[-2], machine.levels[-1]
+    issue = computing(copied * MIRRORED_CYCLES / machine.clock_ghz / threads)
+    moved = _transfer(MIRRORED_BYTES * copied * _lost(bytes_, inner), 1.0 / threads, memory) * NS
+    return NestCost(((issue, Part(memory.name, moved, moved, memory.shared)),))
 
 
 def _counted(moves: ByBuffer, written: Mapping[str, float], memory: Level) -> ByBuffer:

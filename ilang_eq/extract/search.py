@@ -38,6 +38,7 @@ from ilang_eq.extract.thinning import thinned
 from ilang_eq.extract.tiling import Tiling
 from ilang_eq.extract.untiled import untiled
 from ilang_eq.lang.graph import Graph
+from ilang_eq.lower.lowering import mirrors
 from ilang_eq.rewrites.space import AxisId, ClassId, Space
 
 WHOLE = 2048
@@ -118,7 +119,8 @@ def propose(
         return refined(found, tiles, _with_all(tiles, sizes), judge)
 
     def thorough(breadth: Breadth, rival: Sized) -> list[Candidate]:
-        least = least_seconds(rival.structure, rival.schedule, sizes, processor)
+        mirrored = mirrors(rival.candidate().graph)
+        least = least_seconds(rival.structure, rival.schedule, sizes, processor, mirrored)
         if not rival.structure.small or rival.cost < WORTHWHILE * least:
             return []
         with suppress(TooWide):

@@ -16,6 +16,7 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple, assert_never
 
+from ilang_eq.lower.halves import BLOCK, few
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads, mentions
@@ -141,10 +142,14 @@ def lanes_of(loop: Loop, body: Leaves) -> int:
 
 
 class _Blocks(NamedTuple):
-    """What one iteration of a loop covers of its axis."""
+    """What one iteration of a loop covers of its axis, and the part of all iterations up to it that stay.
+
+    Others are beyond a diagonal.
+    """
 
     step: int
     lengths: Lengths
+    kept: float = 1.0
 
 
 class _Runs(NamedTuple):
@@ -190,11 +195,20 @@ def _loop(
     loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks], seen: dict[Loop, Loop]
 ) -> Loop:
     runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
-    body = evaluate(loop.body, extents, {**outer, loop.variable: runs.blocks}, seen)
-    found = Loop(
-        loop.variable, loop.step, runs.trips, runs.width, runs.full, runs.covered, loop.parallel, loop.reduces, body
-    )
+    stays, blocks = 1.0, runs.blocks
+    if loop.diagonal is not None and not few(loop.diagonal.summed, extents):
+        kept = _kept(loop.diagonal.reach, loop.step, extents[loop.extent.input, loop.extent.dim])
+        stays = kept / min((outer[v].kept for v in loop.outer), default=1.0)
+        blocks = blocks._replace(kept=kept)
+    body = evaluate(loop.body, extents, {**outer, loop.variable: blocks}, seen)
+    trips, covered = runs.trips * stays, runs.covered * stays
+    found = Loop(loop.variable, loop.step, trips, runs.width, runs.full, covered, loop.parallel, loop.reduces, body)
     return seen.setdefault(found, found)
+
+
+def _kept(rows: int, columns: int, extent: int) -> float:
+    """The part of all tiles that is not beyond the diagonal: half of them, and those that it goes through."""
+    return min(1.0, 0.5 + (rows + columns + BLOCK) / (2.0 * extent)) if extent else 1.0
 
 
 def _around(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:

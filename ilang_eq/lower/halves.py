@@ -1,6 +1,6 @@
 """Half of a symmetric result: tiles beyond the diagonal are left out, and copied from their mirror images afterwards.
 
-before →  for i step 6: for j step 16: { for k: for i' < 6: for j' < 16: … x[k][i+i'] * x[k][j+j'] …; y[i+i'][j+j'] = … }
+before →  for i step 6: for j step 16: { for k: for i' < 6: for j' < 16: … x[k][i+i'] * x[k][j+j']; y[i+i'][j+j'] = … }
 after  →  for i step 6: for j step 16, up to the block of 16 in which i + 6 ends: …;  then y[i][j] = y[j][i] beyond it
 
 Libraries have it as a routine of its own (BLAS's ``syrk``); here it follows from the result being the same with two
@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
-from ilang_eq.lower.ir import Buffer, Diagonal, Extent, For, Index, Kernel, Statement
-from ilang_eq.lower.walk import declared_in, updates, walk
+from ilang_eq.lower.ir import Buffer, Diagonal, Extent, For, Index, Kernel, Load, Statement
+from ilang_eq.lower.walk import declared_in, loads, updates, walk
+from ilang_eq.lower.within import Enclosed, enclosed
 
 BLOCK = 16
 """Mirror images are blocks of so many rows and columns: a cache line of floats, in which positions are rounded up."""
@@ -49,7 +51,7 @@ def halved(kernel: Kernel, buffers: Mapping[str, Buffer]) -> tuple[Kernel, Half 
         buffer = buffers[name]
         if not buffer.symmetric or buffer.dims[-1] != buffer.dims[-2] or not isinstance(buffer.dims[-1], Extent):
             continue
-        versions = {above: _stopped(kernel.body, (), name, -2 if above else -1) for above in (False, True)}
+        versions = {above: _Stopping.at(kernel.body, name, above).applied(kernel.body, ()) for above in (False, True)}
         # the inner axis has the finer tiles to leave out
         above = _finest(versions[True]) > _finest(versions[False])
         stops = list(_diagonals(versions[above]))
@@ -67,32 +69,90 @@ def _finest(body: Sequence[Statement]) -> int:
     return max((len(stop.position) + len(stop.others) for stop in _diagonals(body)), default=0)
 
 
-def _stopped(body: Sequence[Statement], around: tuple[For, ...], name: str, dim: int) -> tuple[Statement, ...]:
-    """``body`` with loops over dimension ``dim`` of ``name`` that stop at the diagonal."""
-    return tuple(
-        replace(s, body=_stopped(s.body, (*around, s), name, dim), diagonal=_diagonal(s, around, name, dim))
-        if isinstance(s, For)
-        else s
-        for s in body
-    )
+class _Position(NamedTuple):
+    """Loops over the one and the other axis of a symmetric result, outermost first, around an element of it."""
+
+    own: tuple[For, ...]
+    others: tuple[For, ...]
 
 
-def _diagonal(loop: For, around: Sequence[For], name: str, dim: int) -> Diagonal | None:
-    """Where ``loop`` over dimension ``dim`` of ``name`` stops; None if it has to go on."""
-    inside = set(declared_in(loop.body))
-    left = [update.target for update in updates(loop.body) if update.target.buffer not in inside]
-    sums = [s.extent for s in walk(loop.body) if isinstance(s, For) and s.reduces]
-    if loop.step == 1 or loop.seldom or not sums or any(target.buffer != name for target in left):
+class _Part(NamedTuple):
+    """A local whose elements are added to the result's, such as the sums of a chunk.
+
+    Args:
+        dim: the dimension that is the result's ``dim``.
+        others: the loops around all of it that are over the result's other axis.
+    """
+
+    dim: int
+    others: tuple[For, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopping:
+    """Loops over dimension ``dim`` of the symmetric ``result``, which may stop at its diagonal."""
+
+    result: str
+    dim: int
+    parts: Mapping[str, _Part]
+
+    @staticmethod
+    def at(body: Sequence[Statement], result: str, above: bool) -> _Stopping:
+        """With the parts that ``body`` makes of it."""
+        dim = -2 if above else -1
+        reads = [(use, place) for use in enclosed(body) for place in loads(use.statement.value)]
+        parts: dict[str, _Part] = {}
+        for name in declared_in(body):
+            found = {_part(use, place, result, dim) for use, place in reads if place.buffer == name}
+            part = next(iter(found)) if len(found) == 1 else None
+            if part is not None:
+                parts[name] = part
+        return _Stopping(result, dim, parts)
+
+    def applied(self, statements: Sequence[Statement], around: tuple[For, ...]) -> tuple[Statement, ...]:
+        """``statements`` with what may stop."""
+        return tuple(
+            replace(s, body=self.applied(s.body, (*around, s)), diagonal=self._diagonal(s, around))
+            if isinstance(s, For)
+            else s
+            for s in statements
+        )
+
+    def _diagonal(self, loop: For, around: Sequence[For]) -> Diagonal | None:
+        """Where ``loop`` stops; None if it has to go on."""
+        inside = set(declared_in(loop.body))
+        left = [update.target for update in updates(loop.body) if update.target.buffer not in inside]
+        sums = [s.extent for s in walk(loop.body) if isinstance(s, For) and s.reduces]
+        # what it leaves behind is elements of the result at its own position alone
+        found = {self._position(target, loop, around) for target in left}
+        if loop.step == 1 or loop.seldom or not sums or len(found) != 1:
+            return None
+        ((own, others),) = found
+        if loop not in own or not others:
+            return None
+        names = (tuple(each.variable for each in loops) for loops in (own, others))
+        return Diagonal(*names, others[-1].step, tuple(dict.fromkeys(sums)))
+
+    def _position(self, target: Load, loop: For, around: Sequence[For]) -> _Position:
+        if target.buffer in self.parts:
+            part = self.parts[target.buffer]
+            return _Position(_along(target.indices[part.dim], (*around, loop)), part.others)
+        if target.buffer != self.result:
+            return _Position((), ())
+        others = target.indices[-3 - self.dim]
+        return _Position(_along(target.indices[self.dim], (*around, loop)), _along(others, around))
+
+
+def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
+    """What ``place``, which ``use`` reads, is of ``result``; None if it is anything but added to it."""
+    target = use.statement.target
+    if target.buffer != result or use.statement.value != place:
         return None
-    # what it leaves behind is elements of the result at its own position alone
-    found = {(_along(target.indices[dim], (*around, loop)), _along(target.indices[-3 - dim], around)) for target in left}
-    if len(found) != 1:
-        return None
-    ((own, others),) = found
-    if not others or loop not in own:
-        return None
-    names = (tuple(each.variable for each in loops) for loops in (own, others))
-    return Diagonal(*names, others[-1].step, tuple(dict.fromkeys(sums)))
+    same = [d for d, index in enumerate(place.indices) if index == target.indices[dim]]
+    around = [loop for loop in use.around if not any(loop.variable in index.variables for index in place.indices)]
+    others = _along(target.indices[-3 - dim], around)
+    own = bool(others) and place.buffer in declared_in(others[-1].body)
+    return _Part(same[0], others) if own and len(same) == 1 else None
 
 
 def _along(index: Index, loops: Sequence[For]) -> tuple[For, ...]:

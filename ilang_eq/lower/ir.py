@@ -154,7 +154,7 @@ class For:
     second bound. ``outer`` are the variables of enclosing loops over the same axis.
 
     A loop that names loops around it as ``first``, the outermost first, runs only while they are all in their first
-    iteration; one with extents ``without`` only where one of these is 0; one that stops at a ``diagonal`` not beyond it.
+    iteration; one with extents ``without`` only where one of these is 0; one with a ``diagonal`` not beyond that.
     """
 
     variable: str

@@ -75,6 +75,12 @@ def shapes_of(graph: Graph) -> Shapes:
     return _analysed(_computing(graph))[0]
 
 
+def mirrors(graph: Graph) -> bool:
+    """Whether some value in memory is the same with its last two axes exchanged."""
+    symmetries = Symmetries(graph)
+    return any(symmetries.symmetric(root) for root in kernel_roots(graph))
+
+
 def _computing(graph: Graph) -> Graph:
     """``graph`` without its schedule, but with the axes it has."""
     exprs = ((node, node.expr) for node in graph.nodes)
@@ -97,9 +103,7 @@ def kernel_roots(graph: Graph) -> tuple[int, ...]:
     return tuple(n for n in graph.order() if n in roots)
 
 
-def _whole_tensors(
-    graph: Graph, shapes: Shapes, symmetries: Symmetries, roots: Iterable[int]
-) -> dict[Source, Place]:
+def _whole_tensors(graph: Graph, shapes: Shapes, symmetries: Symmetries, roots: Iterable[int]) -> dict[Source, Place]:
     """A full-size buffer for every input and every materialised node."""
     whole: dict[Source, Place] = {}
     for k, rank in enumerate(shapes.ranks):
