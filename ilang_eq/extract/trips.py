@@ -206,9 +206,12 @@ def _loop(
     return seen.setdefault(found, found)
 
 
+@lru_cache(maxsize=1024)
 def _kept(rows: int, columns: int, extent: int) -> float:
-    """The part of all tiles that is not beyond the diagonal: half of them, and those that it goes through."""
-    return min(1.0, 0.5 + (rows + columns + BLOCK) / (2.0 * extent)) if extent else 1.0
+    """The part of all tiles of ``rows`` × ``columns`` that is not beyond the diagonal."""
+    ends = (min(extent, -(-(row + rows) // BLOCK) * BLOCK) for row in range(0, extent, rows))
+    every = -(-extent // rows) * -(-extent // columns)
+    return sum(-(-end // columns) for end in ends) / every if every else 1.0
 
 
 def _around(loop: For, extent: int, outer: Mapping[str, _Blocks]) -> Lengths:

@@ -81,6 +81,9 @@ def _loop(loop: For, scope: _Scope) -> None:
     _require(loop.variable not in scope.variables, f"{loop.variable} is defined by two enclosing loops")
     _require(set(loop.outer) <= scope.variables, f"the bound of {loop.variable} uses loops that are not around it")
     _require(set(loop.first) <= scope.variables, f"{loop.variable} runs in the first iteration of no loop around it")
+    if loop.diagonal is not None:
+        around = {*loop.diagonal.position, *loop.diagonal.others} - {loop.variable}
+        _require(around <= scope.variables, f"{loop.variable} stops at a diagonal of loops that are not around it")
     _require(loop.step >= 1 and (loop.limit is None or loop.limit % loop.step == 0), f"{loop.variable} steps past")
     if loop.parallel:
         inner = {name for s in _walk(loop.body) if isinstance(s, Declare) for name in [s.buffer]}

@@ -8,6 +8,7 @@ Invariants (``check`` in ``lower/check.py`` enforces them):
   * a variable is defined by exactly one enclosing loop
   * a place has one index per dimension of its buffer, over enclosing variables only
   * every buffer is an input, an output, a workspace or a local; a local is declared in a block that encloses its uses
+  * a loop that stops at a diagonal does so by variables of its own and of enclosing loops
   * only outputs, workspaces and locals are written; what is read has been written before, or is an input
   * a parallel loop's body writes only what no other iteration touches
 """

@@ -18,18 +18,23 @@ from tests.extract.test_search import models
 ZEN = load("x86_64_zen")
 
 
-def least(sizes: dict[int, int], threads: int = 1) -> float:
+def least(sizes: dict[int, int], threads: int = 1, mirrored: bool = False) -> float:
     """Of a product, whose factors are multiplied where they are summed."""
     space = spaces.matmul()
     schedule = plain(space, (3, 2))
     schedule = replace(schedule, states={3: schedule.states[3]})
-    return least_seconds(Structure(space), schedule, sizes, Processor(ZEN, threads))
+    return least_seconds(Structure(space), schedule, sizes, Processor(ZEN, threads), mirrored)
 
 
 def test_a_product_takes_its_multiply_adds() -> None:
     sizes = {0: 1000, 1: 1000, 2: 1000}
     assert least(sizes) == pytest.approx(1000**3 / ZEN.vector.fma * 1e-9)
     assert least(sizes, threads=2) == pytest.approx(1000**3 / ZEN.vector.fma * 0.5e-9)
+
+
+def test_half_of_a_symmetric_product_is_copied() -> None:
+    sizes = {0: 1000, 1: 1000, 2: 1000}
+    assert least(sizes, mirrored=True) == pytest.approx(least(sizes) / 2)
 
 
 def test_a_thin_product_takes_what_it_moves() -> None:

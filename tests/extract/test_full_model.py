@@ -356,3 +356,32 @@ def test_passes_that_ask_for_rows_do_not_wait_at_their_pages() -> None:
 
 def test_nothing_is_computed_where_an_extent_is_zero(machine: Machine) -> None:
     assert seconds(matmul("|i:24,j:64|ijki'j'"), (0, 64), (64, 64), machine=machine) >= 0.0
+
+
+TILES = "|i:6,j:16|ijki'j'"
+PRODUCT = i("ik*jk~ijk" + TILES) >> i("+ijk~ij" + TILES + "0")
+SQUARE = (I & I) >> PRODUCT
+
+
+def test_a_symmetric_result_takes_half(machine: Machine) -> None:
+    def ratio(terms: int) -> float:
+        factor = (960, terms)
+        return cost(SQUARE, factor, machine=machine).seconds / cost(PRODUCT, factor, factor, machine=machine).seconds
+
+    assert ratio(2000) < 0.6
+    assert ratio(10) == pytest.approx(1.0, rel=0.1)
+
+
+def test_copying_the_other_half_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it takes instructions, and moves what no cache holds."""
+    zen = load("x86_64_zen")
+
+    def both(n: int) -> float:
+        return cost(SQUARE, (n, 64), machine=zen).seconds
+
+    before = {n: both(n) for n in (512, 8192)}
+    monkeypatch.setattr(full_model, "MIRRORED_BYTES", 0.0)
+    moved = {n: before[n] - both(n) for n in before}
+    assert moved[8192] > 100 * moved[512] >= 0.0
+    monkeypatch.setattr(full_model, "MIRRORED_CYCLES", 0.0)
+    assert before[512] - both(512) == pytest.approx(0.5 * 512**2 / zen.clock_ghz * 1e-9, rel=0.2)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ilang_eq.extract.trips import Loop, evaluate, row_by_row
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Extent, For, Index, Load, Statement
+from ilang_eq.lower.halves import BLOCK
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Diagonal, Extent, For, Index, Load, Statement
 
 N = Extent(0, 0)
 BODY = (Assign(Load("x", ()), Constant(0.0)),)
@@ -103,3 +104,37 @@ def test_rows_are_added_to_one_by_one_where_functions_compute_them() -> None:
     assert adding((), function=True) == [False, False]
     assert adding(("k", "j"), function=True) == [False, False]
     assert not any(adding(("j",), function=True, limit=64))
+
+
+@pytest.mark.parametrize(("extent", "rows", "columns"), [(960, 6, 16), (1000, 16, 6), (4096, 96, 16), (200, 6, 32)])
+def test_tiles_beyond_the_diagonal_do_not_run(extent: int, rows: int, columns: int) -> None:
+    def nest(summed: tuple[Extent, ...]) -> float:
+        stop = Diagonal(("j",), ("i",), rows, summed)
+        inner = For("j", N, columns, None, (), BODY, diagonal=stop)
+        (outer,) = evaluate([For("i", N, rows, None, (), (inner,))], {(0, 0): extent, (0, 1): 1000, (0, 2): 1})
+        assert isinstance(outer, Loop)
+        (tiles,) = outer.body
+        assert isinstance(tiles, Loop)
+        return outer.trips * tiles.trips
+
+    ends = [-(-(i + rows) // BLOCK) * BLOCK for i in range(0, extent, rows)]
+    run = sum(len(range(0, min(end, extent), columns)) for end in ends)
+    assert nest((Extent(0, 1),)) == pytest.approx(run)
+    assert nest((Extent(0, 2),)) == -(-extent // rows) * -(-extent // columns)
+
+
+def test_finer_tiles_stop_closer_to_the_diagonal() -> None:
+    """Blocks of 96 rows keep more than half; their tiles of 6 rows as much as if there were no blocks."""
+    blocks = For("j1", N, 16, 64, ("j",), BODY, diagonal=Diagonal(("j", "j1"), ("i", "i1"), 6, (N,)))
+    rows = For("i1", N, 6, 96, ("i",), (blocks,))
+    columns = For("j", N, 64, None, (), (rows,), diagonal=Diagonal(("j",), ("i",), 96, (N,)))
+    (node,) = evaluate([For("i", N, 96, None, (), (columns,))], {(0, 0): 1920})
+    counts = []
+    total = 1.0
+    while isinstance(node, Loop):
+        total *= node.trips
+        counts.append(total)
+        (node,) = node.body
+    ends = {rows: [-(-(i + rows) // BLOCK) * BLOCK for i in range(0, 1920, rows)] for rows in (96, 6)}
+    assert counts[1] == pytest.approx(sum(-(-end // 64) for end in ends[96]))
+    assert counts[3] == pytest.approx(sum(-(-end // 16) for end in ends[6]))

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from ilang_eq.lang.ops import BY_SYMBOL, OPS
+from ilang_eq.lang.ops import BY_SYMBOL, OPS, Op
 
 VALUES = (-math.inf, -2.0, -0.5, 0.0, 0.5, 1.0, 3.0, math.inf, math.nan)
 
@@ -47,6 +47,14 @@ def test_binary(symbol: str) -> None:
             with np.errstate(all="ignore"):
                 got = BY_SYMBOL[symbol].apply(np.asarray(a), np.asarray(b))
             np.testing.assert_equal(float(got), SCALAR[symbol](a, b))
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.binary is not None], ids=lambda op: op.name)
+def test_commutative(op: Op) -> None:
+    pairs = [(np.asarray(a), np.asarray(b)) for a in VALUES for b in VALUES]
+    with np.errstate(all="ignore"):
+        same = all(np.array_equal(op.apply(a, b), op.apply(b, a), equal_nan=True) for a, b in pairs)
+    assert op.commutative is same
 
 
 def test_the_base_of_a_power_stands_on_the_left() -> None:
