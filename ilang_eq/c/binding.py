@@ -6,6 +6,7 @@
 * A reduction around constant nests keeps its accumulators in registers (``registers.py``).
 * An innermost loop that calls functions which are faster on several vectors goes in strips of them (``stages.py``).
 * A loop that adds rows to a row adds several at a time (``jam.py``).
+* Two loops that make columns of rows do so block by block, in registers (``turned.py``).
 * Any other innermost loop with independent iterations is left to the compiler's vectoriser.
 """
 
@@ -31,6 +32,7 @@ from ilang_eq.c.nodes import (
 )
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile, strip
 from ilang_eq.c.stages import worth_stages
+from ilang_eq.c.turned import turned, turning
 from ilang_eq.lower.dependence import independent, innermost, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Index, Kernel, Load, Statement
 from ilang_eq.lower.lanes import lanes_of
@@ -85,14 +87,17 @@ def _has_tasks(loop: For) -> bool:
 
 
 def _parallel(loop: For, context: _Context) -> Parallel:
-    """Tasks for threads: this loop, and those perfectly inside it that are independent and not the innermost."""
+    """Tasks for threads: this loop, and those perfectly inside it that are independent and not the innermost.
+
+    Nor rows that become columns, of which several go together.
+    """
     if innermost(loop):
         return Parallel((loop,), (_innermost(loop, context),))
     loops = [loop]
     while len(inside := code(loops[-1].body)) == 1:
         (only,) = inside
         bounded = isinstance(only, For) and {outer.variable for outer in loops} & set(only.outer)
-        if not isinstance(only, For) or bounded or innermost(only) or not independent(only):
+        if not isinstance(only, For) or bounded or innermost(only) or not independent(only) or turning(only):
             break
         loops.append(only)
     return Parallel(tuple(loops), _block(loops[-1].body, context.inside(*loops)))
@@ -183,6 +188,9 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
 def _loop(loop: For, context: _Context) -> Node:
     """A loop that is no register tile."""
     if not innermost(loop):
+        in_blocks = turned(loop, context.facts)
+        if in_blocks is not None:
+            return in_blocks
         body = _block(loop.body, context.inside(loop))
         return jam(loop, body) or Loop(loop, body, full_fact(loop) in context.facts)
     node = _innermost(loop, context)

@@ -91,6 +91,23 @@ class Jam:
 
 
 @dataclass(frozen=True, slots=True)
+class Turned:
+    """A perfect nest that reads ``places`` along ``rows``, and writes along ``columns``, in blocks (``turned.py``).
+
+    The loop over columns is full, in whole vectors; that over rows if ``full``, and in strips if ``whole``. Blocks have
+    ``width`` columns.
+    """
+
+    rows: For
+    columns: For
+    body: tuple[Statement, ...]
+    places: tuple[Load, ...]
+    width: int
+    full: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class VectorNest:
     """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
 
@@ -175,6 +192,7 @@ Node = (
     Loop
     | Simd
     | Jam
+    | Turned
     | VectorNest
     | Strips
     | Fold

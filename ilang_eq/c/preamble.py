@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ilang_eq.c.abreast import abreast
 from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.mirror import MIRROR
+from ilang_eq.c.turned import TURN
 from ilang_eq.c.vectors import Used
 
 HEADERS = """\
@@ -328,6 +329,8 @@ static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
 }}
 """,
 }
+
+_HELPERS |= {"turn": TURN}
 
 _ACROSS = """\
 static inline float across_{op}{n}(vec{n} x)

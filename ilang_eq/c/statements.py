@@ -11,11 +11,27 @@ from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
 from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
-from ilang_eq.c.nodes import Fold, Jam, Loop, Node, Parallel, Registers, Seldom, Simd, Strips, Sum, VectorNest, Versions
+from ilang_eq.c.nodes import (
+    Fold,
+    Jam,
+    Loop,
+    Node,
+    Parallel,
+    Registers,
+    Seldom,
+    Simd,
+    Strips,
+    Sum,
+    Turned,
+    VectorNest,
+    Versions,
+)
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import burst_lines
+from ilang_eq.c.turned import STRIP as TURNED
+from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
@@ -89,6 +105,8 @@ class Statements:
                 return self.simd(node, "0", bound_text(node.source, node.full))
             case Jam():
                 return self._jam(node)
+            case Turned():
+                return self._turned(node)
             case VectorNest():
                 alike = any(update.target.buffer in self.alike for update in updates(node.body))
                 staged = staged_nest_lines(node, self.layout, self.used, alike)
@@ -230,6 +248,15 @@ class Statements:
             *indented(alone),
             "}",
         ]
+
+    def _turned(self, node: Turned) -> list[str]:
+        main, bound = turned_lines(node, self.layout, self.used), bound_text(node.rows, node.full)
+        if node.whole:
+            return main
+        v, body = node.rows.variable, self.lines([s for s in node.body if not isinstance(s, For)])
+        row = self._vectorised(Simd(node.columns, (), True), ("0", str(node.columns.limit)), "", body)
+        head = f"for (int64_t {v} = {_whole_steps(bound, TURNED)}; {v} < {bound}; {v}++) {{"
+        return [*main, head, *indented(row), "}"]
 
     def _sums(self, loop: For, found: Sum) -> list[str]:
         row = found.row.source

@@ -17,9 +17,9 @@ from math import prod
 from typing import NamedTuple, assert_never
 
 from ilang_eq.lower.halves import BLOCK, few
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Statement
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load, Statement
 from ilang_eq.lower.passes import calls_functions
-from ilang_eq.lower.walk import loads, mentions
+from ilang_eq.lower.walk import loads, mentions, stride
 from ilang_eq.lower.widths import covering, dividing, masked
 
 Lengths = tuple[tuple[int, float], ...]
@@ -92,6 +92,8 @@ Node = Loop | Assign | Accumulate
 Leaves = tuple[Assign | Accumulate, ...]
 Unit = tuple[tuple[Loop, ...], Leaves]
 
+COLUMNS = 8
+"""Rows become columns so many at a time."""
 MOST_VECTORS = 64
 """A nest of constant loops is unrolled to at most this many vectors."""
 
@@ -116,6 +118,23 @@ def row_by_row(loop: Loop, around: Loop | None = None) -> list[bool]:
         return [False]
     sums = [node.target for node in loop.body if isinstance(node, Accumulate)]
     return [any(mentions(s, loop.variable) and not mentions(s, around.variable) for s in sums)]
+
+
+@lru_cache(maxsize=4096)
+def turned(around: Loop, inner: Loop) -> frozenset[Load]:
+    """What becomes columns in blocks, where two loops do nothing but make them of rows (``c/turned.py``)."""
+    statements = leaves(inner.body) or ()
+    if around.body != (inner,) or around.step != 1 or inner.step != 1 or calls_functions(statements):
+        return frozenset()
+    results = {s.target for s in statements if s.target.indices}
+    places = {place for s in statements for place in (s.target, *loads(s.value)) if mentions(place, inner.variable)}
+    apart = {place for place in places if stride(place, inner.variable) != "unit"}
+    columns = around if apart & results else inner
+    whole = columns.width is not None and columns.width % COLUMNS == 0
+    alike = apart == results if apart & results else bool(results)
+    turning = all(stride(place, around.variable) == "unit" for place in apart)
+    sums = any(isinstance(s, Accumulate) for s in statements)
+    return frozenset(apart) if whole and alike and turning and not sums else frozenset()
 
 
 def _own(loop: Loop) -> Leaves:

@@ -130,8 +130,7 @@ class _Stopping:
         ((own, others),) = found
         if loop not in own or not others:
             return None
-        names = (tuple(each.variable for each in loops) for loops in (own, others))
-        return Diagonal(*names, others[-1].step, tuple(dict.fromkeys(sums)))
+        return Diagonal(_variables(own), _variables(others), others[-1].step, tuple(dict.fromkeys(sums)))
 
     def _position(self, target: Load, loop: For, around: Sequence[For]) -> _Position:
         if target.buffer in self.parts:
@@ -153,6 +152,10 @@ def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
     others = _along(target.indices[-3 - dim], around)
     own = bool(others) and place.buffer in declared_in(others[-1].body)
     return _Part(same[0], others) if own and len(same) == 1 else None
+
+
+def _variables(loops: Sequence[For]) -> tuple[str, ...]:
+    return tuple(loop.variable for loop in loops)
 
 
 def _along(index: Index, loops: Sequence[For]) -> tuple[For, ...]:
