@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang_eq.lower.addresses import extent_name
-from ilang_eq.lower.halves import FEW
+from ilang_eq.lower.halves import FEW, LARGE
 from ilang_eq.lower.ir import Extent, For
 
 
@@ -22,9 +22,15 @@ def beyond_lines(loop: For) -> list[str]:
     if loop.diagonal is None:
         return []
     stop = loop.diagonal
-    terms = " * ".join(map(extent_name, stop.summed))
     end = " + ".join((*stop.others, str(stop.reach)))
-    return [f"if ({terms} >= {FEW} && {' + '.join(stop.position)} >= padded({end}))", "    continue;"]
+    many = many_text(stop.summed, loop.extent)
+    return [f"if ({' + '.join(stop.position)} >= padded({end}) && {many})", "    continue;"]
+
+
+def many_text(summed: Sequence[Extent], rows: Extent) -> str:
+    """Whether sums have terms enough for half of a symmetric result to be copied."""
+    terms = " * ".join(map(extent_name, summed))
+    return f"{terms} >= ({extent_name(rows)} < {LARGE} ? {FEW} : {2 * FEW})"
 
 
 def step_text(loop: For) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ilang_eq.lower.addresses import extent_name, size_text
-from ilang_eq.lower.halves import FEW, Half
+from ilang_eq.c.bounds import many_text
+from ilang_eq.lower.addresses import size_text
+from ilang_eq.lower.halves import Half
 
 MIRROR = """\
 // Copies a block of a matrix with rows of n floats to its mirror image, where rows become columns.
@@ -49,6 +50,5 @@ def mirrored_lines(half: Half, threads: str) -> list[str]:
     """The call that completes what a kernel has computed one half of."""
     *outer, n = half.buffer.dims[:-1]
     count = " * ".join(map(size_text, outer)) or "1"
-    terms = " * ".join(map(extent_name, half.summed))
     arguments = (half.buffer.name, count, size_text(n), str(int(half.above)), threads)
-    return [f"if ({terms} >= {FEW})", f"    mirror({', '.join(arguments)});"]
+    return [f"if ({many_text(half.summed, half.rows)})", f"    mirror({', '.join(arguments)});"]

@@ -156,7 +156,7 @@ def program_cost(
             if found is None:
                 return Cost(most, ())
             nests += found
-            if half is not None and not few(half.summed, extents):
+            if half is not None and not few(half.summed, half.rows, extents):
                 nests.append(_mirroring(half, extents, machine, threads))
         seconds += launch + sum(nest.seconds for nest in nests)
         terms += _terms(kernel.name, nests, launch)

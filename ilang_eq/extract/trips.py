@@ -215,7 +215,7 @@ def _loop(
 ) -> Loop:
     runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
     stays, blocks = 1.0, runs.blocks
-    if loop.diagonal is not None and not few(loop.diagonal.summed, extents):
+    if loop.diagonal is not None and not few(loop.diagonal.summed, loop.extent, extents):
         kept = _kept(loop.diagonal.reach, loop.step, extents[loop.extent.input, loop.extent.dim])
         stays = kept / min((outer[v].kept for v in loop.outer), default=1.0)
         blocks = blocks._replace(kept=kept)

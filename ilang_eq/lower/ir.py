@@ -138,7 +138,7 @@ class Diagonal:
 
     An iteration at ``position`` in its axis runs only if that is before the end of the block of ``BLOCK`` in which the
     other axis is, which ``others`` are loops around over, and ``reach`` how far an iteration of the last of them goes;
-    or if ``summed`` together are few.
+    or if ``summed`` have few terms together.
     """
 
     position: tuple[str, ...]

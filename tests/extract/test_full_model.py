@@ -377,7 +377,7 @@ def test_copying_the_other_half_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     zen = load("x86_64_zen")
 
     def both(n: int) -> float:
-        return cost(SQUARE, (n, 64), machine=zen).seconds
+        return cost(SQUARE, (n, 128), machine=zen).seconds
 
     before = {n: both(n) for n in (512, 8192)}
     monkeypatch.setattr(full_model, "MIRRORED_BYTES", 0.0)

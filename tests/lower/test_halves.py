@@ -12,7 +12,7 @@ from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
 from ilang_eq.lower.division import divided
 from ilang_eq.lower.fills import in_first_blocks
-from ilang_eq.lower.halves import FEW, Half, few, halved
+from ilang_eq.lower.halves import FEW, LARGE, Half, few, halved
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Diagonal, Extent, For, Kernel, Program, Statement
 from ilang_eq.lower.walk import walk
 from tests.c.programs import apply, at, loop
@@ -127,8 +127,17 @@ def test_sums_of_chunks_stop_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "expected"), [((FEW - 1,), True), ((FEW,), False), ((2, FEW // 2), False), ((), True)]
+    ("rows", "terms", "expected"),
+    [
+        (100, (FEW - 1,), True),
+        (100, (FEW,), False),
+        (100, (2, FEW // 2), False),
+        (100, (), True),
+        (LARGE - 1, (FEW,), False),
+        (LARGE, (FEW,), True),
+        (LARGE, (2 * FEW,), False),
+    ],
 )
-def test_few_terms(terms: tuple[int, ...], expected: bool) -> None:
-    summed = tuple(Extent(0, d) for d in range(len(terms)))
-    assert few(summed, {(0, d): terms[d] for d in range(len(terms))}) is expected
+def test_few_terms(rows: int, terms: tuple[int, ...], expected: bool) -> None:
+    summed = tuple(Extent(1, d) for d in range(len(terms)))
+    assert few(summed, N, {(0, 0): rows, **{(1, d): terms[d] for d in range(len(terms))}}) is expected
