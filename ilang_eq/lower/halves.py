@@ -58,7 +58,7 @@ def halved(kernel: Kernel, buffers: Mapping[str, Buffer]) -> tuple[Kernel, Half 
         if not buffer.symmetric or buffer.dims[-1] != buffer.dims[-2]:
             continue
         rows = buffer.dims[-1]
-        if not isinstance(rows, Extent):
+        if not isinstance(rows, Extent) or _is_read(kernel.body, name):
             continue
         versions = {above: _Stopping.at(kernel.body, name, above).applied(kernel.body, ()) for above in (False, True)}
         # the inner axis has the finer tiles to leave out
@@ -66,8 +66,28 @@ def halved(kernel: Kernel, buffers: Mapping[str, Buffer]) -> tuple[Kernel, Half 
         stops = list(_diagonals(versions[above]))
         if stops:
             summed = tuple(dict.fromkeys(extent for stop in stops for extent in stop.summed))
-            return replace(kernel, body=versions[above]), Half(buffer, above, summed, rows)
+            return replace(kernel, body=_agreeing(versions[above], summed)), Half(buffer, above, summed, rows)
     return kernel, None
+
+
+def _is_read(body: Sequence[Statement], name: str) -> bool:
+    """Whether ``name`` is read but for what becomes of an element in its place: the other half is copied in the end."""
+    read = ((update, place) for update in updates(body) for place in loads(update.value) if place.buffer == name)
+    return any(update.target != place for update, place in read)
+
+
+def _agreeing(body: Sequence[Statement], summed: tuple[Extent, ...]) -> tuple[Statement, ...]:
+    """``body`` with all that stops doing so for the same extents, for which the other half is copied."""
+    return tuple(
+        replace(
+            s,
+            body=_agreeing(s.body, summed),
+            diagonal=None if s.diagonal is None else replace(s.diagonal, summed=summed),
+        )
+        if isinstance(s, For)
+        else s
+        for s in body
+    )
 
 
 def _diagonals(body: Sequence[Statement]) -> Iterator[Diagonal]:
@@ -147,8 +167,10 @@ class _Stopping:
             return _Position(_along(target.indices[part.dim], (*around, loop)), part.others)
         if target.buffer != self.result:
             return _Position((), ())
-        others = target.indices[-3 - self.dim]
-        return _Position(_along(target.indices[self.dim], (*around, loop)), _along(others, around))
+        other = target.indices[-3 - self.dim]
+        others = _along(other, around)
+        inside = [s for s in walk(loop.body) if isinstance(s, For) and s.variable in other.variables]
+        return _Position(_along(target.indices[self.dim], (*around, loop)), others if _within(inside, others) else ())
 
 
 def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
@@ -158,9 +180,16 @@ def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
         return None
     same = [d for d, index in enumerate(place.indices) if index == target.indices[dim]]
     around = [loop for loop in use.around if not any(loop.variable in index.variables for index in place.indices)]
-    others = _along(target.indices[-3 - dim], around)
+    other = target.indices[-3 - dim]
+    others = _along(other, around)
     own = bool(others) and place.buffer in declared_in(others[-1].body)
-    return _Part(same[0], others) if own and len(same) == 1 else None
+    inside = [loop for loop in use.around if loop.variable in other.variables and loop not in others]
+    return _Part(same[0], others) if own and len(same) == 1 and _within(inside, others) else None
+
+
+def _within(inside: Sequence[For], others: Sequence[For]) -> bool:
+    """Whether loops ``inside`` go no further along their axis than the last of ``others`` steps."""
+    return bool(others) and all(loop.limit is not None and loop.limit <= others[-1].step for loop in inside)
 
 
 def _variables(loops: Sequence[For]) -> tuple[str, ...]:

@@ -71,9 +71,14 @@ def in_panels(program: Program) -> Program:
         return program
     return replace(
         program,
-        buffers=tuple(replace(b, dims=layouts[b.name].dims(b)) if b.name in layouts else b for b in program.buffers),
+        buffers=tuple(_in_panels(b, layouts[b.name]) if b.name in layouts else b for b in program.buffers),
         kernels=tuple(replace(k, body=_laid_out(k.body, layouts, {})) for k in program.kernels),
     )
+
+
+def _in_panels(buffer: Buffer, panels: _Panels) -> Buffer:
+    """``buffer`` in panels, whose last two dimensions are others."""
+    return replace(buffer, dims=panels.dims(buffer), symmetric=False)
 
 
 def _panels(writer: Enclosed) -> _Panels | None:

@@ -2,13 +2,15 @@
 
 Values are compared as what they compute from the arguments: names of axes, schedules, copies and brackets do not
 matter, nor do factors that are computed apart, but alike. x − y is taken for −(y − x), so that squares of differences
-count.
+count; but not where a zero divides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from math import prod
 from typing import NamedTuple
 
@@ -24,23 +26,31 @@ MOST_TERMS = 16
 
 
 class _Signed(NamedTuple):
-    """A value up to its sign. What has the same number computes the same."""
+    """A value up to its sign: what has the same number computes the same.
+
+    ``loose`` is what that holds for but for the sign of a zero: x − y is 0 where −(y − x) is −0.
+    """
 
     number: int
     sign: int
+    loose: bool = False
 
     def times(self, sign: int) -> _Signed:
-        return _Signed(self.number, self.sign * sign)
+        return self._replace(sign=self.sign * sign)
+
+
+_Key = tuple[Source, _Axes]
 
 
 @dataclass(slots=True)
 class Symmetries:
-    """The symmetries of a graph's values, found on demand."""
+    """The symmetries of a graph's values, found on demand; several threads may ask."""
 
     graph: Graph
+    _unused: Iterator[int] = field(default_factory=count)
     _numbers: dict[object, int] = field(default_factory=dict)
     _chains: dict[tuple[str, int], tuple[_Signed, ...]] = field(default_factory=dict)
-    _found: dict[tuple[Source, _Axes], _Signed] = field(default_factory=dict)
+    _found: dict[_Key, _Signed] = field(default_factory=dict)
 
     def symmetric(self, node: int) -> bool:
         """Whether ``node`` is the same with its last two axes exchanged, but for rounding."""
@@ -51,58 +61,84 @@ class Symmetries:
         return self._at(Value(node), (*outer, row, column)) == self._at(Value(node), (*outer, column, row))
 
     def _at(self, source: Source, axes: _Axes) -> _Signed:
-        if (source, axes) not in self._found:
-            value = self._node(source.node, axes) if isinstance(source, Value) else self._as(1, source, axes)
-            self._found[source, axes] = value
+        left: list[_Key] = [(source, axes)]
+        while left:
+            key = left[-1]
+            read = self._read(*key)
+            missing = [each for each in read if each not in self._found]
+            if key in self._found or not missing:
+                left.pop()
+                self._found.setdefault(key, self._value(*key, [self._found[each] for each in read if not missing]))
+            else:
+                left += missing
         return self._found[source, axes]
 
-    def _as(self, sign: int, *meaning: object) -> _Signed:
-        return _Signed(self._numbers.setdefault(meaning, len(self._numbers)), sign)
-
-    def _node(self, n: int, axes: _Axes) -> _Signed:
-        node = self.graph.nodes[n]
-        expr, unused = node.expr, max(axes, default=-1) + 1
-        of = dict(zip(expr.output, axes, strict=True))
+    def _read(self, source: Source, axes: _Axes) -> list[_Key]:
+        """What a value is computed from."""
+        if not isinstance(source, Value):
+            return []
+        node = self.graph.nodes[source.node]
+        of = dict(zip(node.expr.output, axes, strict=True))
         # a sum's own axes mean nothing outside it, so that numbers beyond those at hand are free
-        of |= {axis: unused + k for k, axis in enumerate(expr.reduced)}
-        read = [
-            self._at(wire, tuple(of[axis] for axis in operand.axes) if isinstance(operand, Access) else ())
-            for operand, wire in zip(expr.operands, node.operands, strict=True)
+        of |= {axis: n for n, axis in enumerate(node.expr.reduced, start=max(axes, default=-1) + 1)}
+        return [
+            (wire, tuple(of[axis] for axis in operand.axes) if isinstance(operand, Access) else ())
+            for operand, wire in zip(node.expr.operands, node.operands, strict=True)
         ]
-        if len(read) == 2:
-            return self._binary(expr.op, read, node.operands[1])
-        (value,) = read
-        if expr.reduced:
-            sign = value.sign if expr.op == "add" else 1
-            return self._as(sign, "over", len(expr.reduced), expr.op, value.times(sign))
-        if OPS[expr.op].unary_form == "copy":
-            return value
-        return value.times(-1) if expr.op == "sub" else self._as(1, expr.op, value)
 
-    def _binary(self, op: str, read: Sequence[_Signed], right: Source) -> _Signed:
+    def _as(self, sign: int, *meaning: object, loose: bool = False) -> _Signed:
+        return _Signed(self._numbers.setdefault(meaning, next(self._unused)), sign, loose)
+
+    def _value(self, source: Source, axes: _Axes, read: Sequence[_Signed]) -> _Signed:
+        if not isinstance(source, Value):
+            return self._as(1, source, axes)
+        node = self.graph.nodes[source.node]
+        expr, (*_, last) = node.expr, read
+        even = expr.op == "pow" and isinstance(right := node.operands[-1], Literal) and right.value % 2 == 0
+        # the sign of a zero is that of an infinity
+        base = expr.op == "pow" and len(read) == 2 and read[0].loose and not even
+        if base or (expr.op == "div" and last.loose):
+            return self._as(1, source, axes)
+        if len(read) == 2:
+            return self._binary(expr.op, read, even)
+        if expr.reduced:
+            sign = last.sign if expr.op == "add" else 1
+            return self._as(sign, "over", len(expr.reduced), expr.op, last.times(sign), loose=last.loose)
+        if OPS[expr.op].unary_form == "copy":
+            return last
+        if expr.op == "sub":
+            return last.times(-1)._replace(loose=True)
+        return self._as(1, expr.op, last, loose=last.loose)
+
+    def _binary(self, op: str, read: Sequence[_Signed], even: bool) -> _Signed:
         first, second = read
+        loose = first.loose or second.loose
         match op:
             case "add" | "mul":
                 return self._chain(op, read)
             case "sub":
                 return self._chain("add", (first, second.times(-1)))
             case "div":
-                return self._as(first.sign * second.sign, op, first.number, second.number)
-            case "pow" if isinstance(right, Literal) and right.value % 2 == 0:
+                return self._as(first.sign * second.sign, op, first.number, second.number, loose=loose)
+            case "pow" if even:
                 return self._as(1, op, first.number, second)
             case _:
-                return self._as(1, op, *(sorted(read) if OPS[op].commutative else read))
+                return self._as(1, op, *(sorted(read) if OPS[op].commutative else read), loose=loose)
 
     def _chain(self, op: str, read: Sequence[_Signed]) -> _Signed:
         """Terms or factors in any order, however they are bracketed."""
         parts = [part for value in read for part in self._parts(op, value)]
         terms = sorted(parts if len(parts) <= MOST_TERMS else read)
         if op == "mul":
-            sign, terms = prod(term.sign for term in terms), sorted(term.times(term.sign) for term in terms)
+            sign = prod(term.sign for term in terms)
+            terms = [term.times(term.sign) for term in terms]
+            # two zeros of one sign make one without
+            loose = any(times % 2 for term, times in Counter(terms).items() if term.loose)
         else:
             sign = terms[0].sign
+            loose = any(term.loose or term.sign < 0 for term in terms)
             terms = [term.times(sign) for term in terms]
-        value = self._as(sign, op, *terms)
+        value = self._as(sign, op, *terms, loose=loose)
         self._chains[op, value.number] = tuple(terms)
         return value
 

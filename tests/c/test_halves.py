@@ -10,6 +10,7 @@ import pytest
 from ilang_eq import Component, I, i
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.halves import FEW
@@ -91,6 +92,51 @@ def test_another_reads_it() -> None:
     x = np.random.default_rng(4).uniform(-0.5, 0.5, (50, FEW)).astype(np.float32)
     (kernel,) = kernels(component, 2)
     np.testing.assert_allclose(kernel(x), component.interpret(x), rtol=1e-4)
+
+
+def test_what_is_read_before_it_is_whole_is_computed_whole() -> None:
+    """The exponentials are in the place of the quotients, and summed there."""
+    component = BELOW >> i("^ij~ij|i:6,j:16|ij0i'j'") >> (I & i("+ij~.||0ij")) >> i("ij/.~ij||01ij")
+    x = np.random.default_rng(5).uniform(-0.2, 0.2, (100, FEW)).astype(np.float32)
+    (kernel,) = kernels(component, 1)
+    result = kernel(x, out=np.full((100, 100), np.nan, np.float32))
+    np.testing.assert_allclose(result, component.interpret(x), rtol=1e-4)
+
+
+def test_sums_of_nothing_beside_it() -> None:
+    """What stops, and what is copied, is decided alike, by all sums."""
+    component = read_component(
+        """(I | I & I) >> (((I & I) >> i("ik*jk~ijk|i:6,j:64:16|ijj'ki'j''") >> i("+ijk~ij|i:6,j:64:16|ijj'ki'j''0")"""
+        """ | i("+il~i|i:64:16|ii'li''")) >> i("ij*j~ij|i:6,j:64:16|ij1j'0i'j''") | i("+il~i|i:6|ili'"))"""
+        """ >> i("ij*i~ij|i:6,j:64:16|i1jj'0i'j''")"""
+    )
+    x = np.random.default_rng(6).standard_normal((100, 100), dtype=np.float32)
+    for terms in (0, 3):
+        z = np.ones((100, terms), np.float32)
+        (kernel,) = kernels(component, 1)
+        result = kernel(x, z, out=np.full((100, 100), np.nan, np.float32))
+        np.testing.assert_allclose(result, component.interpret(x, z), rtol=1e-4, atol=1e-2)
+
+
+def test_an_inner_part_of_an_axis_outside_its_outer_part() -> None:
+    component = square("i:24,j:4", "i'jkij'")
+    x = np.random.default_rng(7).standard_normal((100, 100), dtype=np.float32)
+    (kernel,) = kernels(component, 1)
+    result = kernel(x, out=np.full((100, 100), np.nan, np.float32))
+    np.testing.assert_allclose(result, component.interpret(x), rtol=1e-4, atol=1e-3)
+
+
+def test_panels_of_a_symmetric_value() -> None:
+    """Their last dimensions are other axes."""
+    component = read_component(
+        """((I & I) >> i("ik*ik~ik||ik") >> (I & I) >> i("ik*jk~ijk|j:4,i:4|jj'iki'") & I)"""
+        """ >> i("ijk*ak~aijk|j:4,i:4|jj'aik0i'") >> i("+aijk~aij|j:4,i:4|jj'aik0i'")"""
+        """ >> i("aij*b~baij|j:4,i:4|jbj'ai0i'") >> i("baij+j~baij|j:4|jbj'ai")"""
+    )
+    rng = np.random.default_rng(8)
+    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in ((40, FEW), (3,), (40,))]
+    (kernel,) = kernels(component, 1)
+    np.testing.assert_allclose(kernel(*arrays), component.interpret(*arrays), rtol=1e-4, atol=1e-3)
 
 
 def test_factors_that_differ_are_not_taken_for_one() -> None:

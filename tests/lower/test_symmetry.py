@@ -28,6 +28,8 @@ SYMMETRIC = {
     "Gaussian": DIFFERENCE >> i("ijk^2~ijk") >> i("+ijk~ij") >> i("-ij~ij") >> i("^ij~ij"),
     "cosines": (I & NORM) >> i("ik/i~ik") >> (I & I) >> i("ik*jk~ijk") >> i("+ijk~ij"),
     "sums of two": (I & I) >> i("i+j~ij"),
+    "Cauchy": DIFFERENCE >> i("ijk^2~ijk") >> i("+ijk~ij") >> i("1+ij~ij") >> i("/ij~ij"),
+    "over products of differences": DIFFERENCE >> (I & I) >> i("ijk*ijk~ijk") >> i("/ijk~ijk") >> i("+ijk~ij"),
     "least common": (I & I) >> i("ik<jk~ijk") >> i(">ijk~ij"),
     "equal ones": (I & I) >> i("i==j~ij"),
     "x + xT": (I & i("+ij~ji")) >> i("ij+ij~ij"),
@@ -37,6 +39,9 @@ UNLIKE = {
     "differences": DIFFERENCE >> i("+ijk~ij"),
     "their third power": DIFFERENCE >> i("ijk^3~ijk") >> i("+ijk~ij"),
     "quotients": (I & I) >> i("ik/jk~ijk") >> i("+ijk~ij"),
+    "slopes": (DIFFERENCE | DIFFERENCE) >> i("ijk/ijk~ijk") >> i("+ijk~ij"),
+    "over absolute differences": DIFFERENCE >> (I & i("-ijk~ijk")) >> i("ijk>ijk~ijk") >> i("/ijk~ijk") >> i("+ijk~ij"),
+    "over two differences": (DIFFERENCE | DIFFERENCE) >> i("ijk*ijk~ijk") >> i("/ijk~ijk") >> i("+ijk~ij"),
     "comparisons": (I & I) >> i("ik>>jk~ijk") >> i("+ijk~ij"),
     "powers": (I & I) >> i("i^j~ij"),
     "rows scaled": (I & I) >> i("ik*jk~ijk") >> i("+ijk~ij") >> (I & i("+ij~i")) >> i("ij/i~ij"),
@@ -80,6 +85,14 @@ def test_chains_that_are_too_long_are_compared_as_they_are_bracketed() -> None:
     graph, node = last(product)
     assert Symmetries(graph).symmetric(node)
     assert MOST_TERMS < 2**40
+
+
+def test_long_chains() -> None:
+    component = (I & I) >> i("i*j~ij")
+    for _ in range(1200):
+        component = component >> i("ij*2~ij")
+    graph, node = last(component)
+    assert Symmetries(graph).symmetric(node)
 
 
 def test_what_is_in_memory_is_marked() -> None:
