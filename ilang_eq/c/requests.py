@@ -55,7 +55,7 @@ class _Binder:
                 return replace(node, asked=self._asked((*around, source), nests[0].loops, source.variable))
             case Loop(source, body):
                 return replace(node, body=self.nodes(body, (*around, source)))
-            case Simd(source) if source.extent == self.passes.extent and not node.reductions:
+            case Simd(source) if self._is_along(source) and not node.reductions:
                 return replace(node, asked=self._asked((*around, source), (), strip_name(source)))
             case Jam(source, sums):
                 # rows that are asked for come one by one
@@ -69,12 +69,16 @@ class _Binder:
             case _:
                 return node
 
+    def _is_along(self, loop: For) -> bool:
+        """Whether ``loop`` goes along a row; those over the rows at hand may have the same extent."""
+        return loop.extent == self.passes.extent and self.passes.row.variable not in loop.outer
+
     def _asked(self, around: tuple[For, ...], nest: tuple[For, ...], position: str) -> tuple[Asked, ...]:
         """What the next pass asks for in the last loop of ``around``, which gets to ``position``."""
         row = self.passes.row
         rows = tuple(loop for loop in nest if row.variable in loop.outer)
         tile = tuple(loop.variable for loop in (*around, *rows) if row.variable in loop.outer)
-        along = tuple(loop.variable for loop in around[:-1] if loop.extent == self.passes.extent)
+        along = tuple(loop.variable for loop in around[:-1] if self._is_along(loop))
         requests = self.left.pop(0) if self.left else ()
         return tuple(Asked(r, _beginning(r, row, tile), (*along, position), rows) for r in requests)
 

@@ -11,6 +11,7 @@ import pytest
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component
+from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.passes import FAR, LONG
@@ -102,3 +103,16 @@ def test_results_stay_what_they_were(component: Component, shape: tuple[int, int
 @pytest.mark.parametrize("component", [PRODUCT, SUM_OF_SQUARES])
 def test_kernels_without_such_passes_ask_for_nothing(component: Component) -> None:
     assert not re.search(r"fetch_row|make_room|_asked", emit(lower(wire(component))))
+
+
+@needs_compiler
+def test_rows_as_many_as_they_are_long() -> None:
+    """Loops over the rows at hand are none along them, though their extents are the same."""
+    component = read_component(
+        """(I & I) >> i("kj*ki~kij|i:32:3,j:24|iji'ki''j'") >> i("+kij~ij|i:32:3,j:24|iji'ki''j'0")"""
+        """ >> (i("ij*0.5~ij|i:96,j:24|iji'j'") & I) >> (I & i("ij*ji~ij"))"""
+        """ >> (I | I & (I & i("+ij~i|i:96,j:24|iji'j'")) >> i("ij+i~ij|i:96|i1i'j"))"""
+    )
+    x = operand(16, 130)
+    for got, want in zip(component.compile(threads=2)(x), component.interpret(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)

@@ -79,6 +79,9 @@ def test_results(name: str) -> None:
         wanted, found = component.interpret(*arrays), component.compile()(*arrays)
         pairs = zip(wanted, found, strict=True) if isinstance(wanted, tuple) else [(wanted, found)]
         for want, got in pairs:
+            if name == "fused, largest":
+                # what underflows is rounded with what it is subtracted from: its zeros may have either sign
+                want, got = np.where(np.isinf(want), np.inf, want), np.where(np.isinf(got), np.inf, got)
             np.testing.assert_allclose(got, want.astype(np.float32), rtol=3e-6, atol=0)
 
 

@@ -238,7 +238,7 @@ def test_rows_of_two_buffers_a_way_apart_compete_for_the_same_places(columns: in
 @pytest.mark.parametrize(("columns", "contends"), [(1024, True), (1000, False)])
 def test_rows_a_way_apart_drive_each_other_out(columns: int, contends: bool) -> None:
     """32 rows, 4 KiB apart, have 8 places in the nearest cache: a line is gone when its next float is needed."""
-    transposed = nest(i("+ik~ki|i:32,k:256|ikk'i'"), 256, columns)
+    transposed = nest(i("^ik~ki|i:32,k:256|ikk'i'"), 256, columns)
     lines = 256 * columns * LINE
     moved = sum(traffic.contending for phase in transposed.phases(CACHE) for traffic in phase.values())
     assert moved == (pytest.approx(lines) if contends else 0.0)
