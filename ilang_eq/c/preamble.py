@@ -373,9 +373,11 @@ def preamble(used: Used, body: str) -> str:
     masks = [_HELPERS[name].format(n=n) for name, n in sorted(used.helpers) if name in _HELPERS]
     lifted = [_lifted(*function) for function in sorted(used.lifted)]
     sums = [_across(op, n) for op, n in across]
+    mirrored = [MIRROR] if "mirror(" in body else []
     parts = [
         *([_SHARED_LOADS] if vectors else []),
-        *_needed(body + "".join(masks)),
+        *_needed("".join([body, *masks, *mirrored])),
+        *mirrored,
         *([_LANES] if vectors else []),
         *([_UNTIL_ALIGNED, _FENCE] if "until_aligned(" in body else []),
         *vectors,
@@ -391,9 +393,6 @@ def preamble(used: Used, body: str) -> str:
 
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
-    if "mirror(" in body and MIRROR not in body:
-        body += MIRROR
-        return [*_needed(body), MIRROR]
     share, soon = "share_of(" in body, "fetch_soon(" in body
     rows = [text for name, text in _ROWS.items() if f"{name}(" in body]
     table = (

@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:4|")) >> i("ij-i~ij|i:4|i1i'j") >> i("^ij~ij|i:4|ii'j0") >> (I & i("+ij~i|i:4,j:16|i0ji'j'")) >> i("ij/i~ij|i:4|i10i'j") >> (I & i("$ij~ij|i:4|ii'j0")) >> i("ij*ij~ij|i:4|ii'j01") >> i("+ij~i|i:4|ii'j0") >> i("-i~i|i:4|i0i'")
+(I & i(">ij~i|i:8,j:96|iji'j'")) >> i("ij-i~ji|i:8|i1ji'") >> i("^ji~ji|i:8|iji'0") >> (I & i("+ji~i|i:8|i0ji'")) >> i("ji/i~ji|i:8|i10ji'") >> (I & i("$ji~ji|i:8|iji'0")) >> i("ji*ji~ji|i:8|iji'01") >> i("+ji~i|i:8|iji'0") >> i("-i~i|i:8|i0i'")

@@ -1,1 +1,1 @@
-(I | i("+jk~kj|j:64,k:8|jkk'j'")) >> i("ik-kj~kij|i:6,j:4:16|ijj'ki'j''") >> (I & I) >> i("kij*kij~kij|i:6,j:4:16|ijj'ki'j''01") >> i("+kij~ij|i:6,j:4:16|ijj'ki'j''0") >> i("<ij~i|i:6,j:64|ij0i'j'")
+i("+ik~ki|i:24,k:8|ikk'i'") >> i("ki-jk~kji|i:24,j:16:3,k:8|ik0jj'k'j''i'") >> (I & I) >> i("kji*kji~kji|i:24,j:16:3,k:8|ikjj'k'j''i'01") >> i("+kji~ji|i:24,j:16:3,k:8|ikjj'k'j''i'0") >> i("<ji~i|i:24|i0ji'")

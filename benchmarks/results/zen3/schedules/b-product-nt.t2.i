@@ -1,1 +1,1 @@
-i("+ik~ki|i:16|iki'") >> ~i("jk*ki~kji|i:16,j:6|i1jkj'i'") >> i("+kji~ij|i:16,j:6|ijkj'i'0")
+(I | i("+jk~kj|j:48|jkj'")) >> i("ik*kj~kij|i:6,j:3:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:3:16|jij'ki'j''0")

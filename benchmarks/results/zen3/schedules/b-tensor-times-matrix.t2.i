@@ -1,1 +1,1 @@
-i("+ilk~ilk|k:64|iklk'") >> ~i("lj*ilk~ijlk|k:64,l:64|ik1ljl'k'") >> i("+ijlk~ijk|k:64,l:64|ikljl'k'0")
+(i("+ilk~ilk|k:32|iklk'") | i("+lj~lj|j:48|jlj'")) >> ~i("lj*ilk~iljk|j:8:6,k:2:16|ik1jj'k'lj''k''") >> i("+iljk~ijk|j:8:6,k:2:16|ikjj'k'lj''k''0")

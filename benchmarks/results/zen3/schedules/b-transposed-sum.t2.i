@@ -1,1 +1,1 @@
-i("ij+ji~ij|i:64,j:16|iji'j'")
+i("ij+ji~ij|i:256,j:256|iji'j'")

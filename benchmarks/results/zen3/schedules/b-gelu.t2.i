@@ -1,0 +1,1 @@
+(I & ((I & (I & I) >> i("ij*ij~ij|i:6,j:128|iji'j'")) >> i("ij*ij~ij|i:6,j:128|iji'j'1") >> i("ij*0.044715~ij|i:6,j:128|iji'j'0") & I) >> i("ij+ij~ij|i:6,j:128|iji'j'0") >> i("ij*1.5957691216~ij|i:6,j:128|iji'j'0") >> i("-ij~ij|i:6,j:128|iji'j'0") >> i("^ij~ij|i:6,j:128|iji'j'0") >> i("ij+1~ij|i:6,j:128|iji'j'0")) >> i("ij/ij~ij|i:6,j:128|iji'j'1")

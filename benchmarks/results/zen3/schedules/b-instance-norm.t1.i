@@ -1,0 +1,1 @@
+(I & i("+ijk~ji||ijk") >> i("ji/784~ji||ij0")) >> (i("ijk-ji~jik||ij1k") & i("ijk-ji~jik||ij1k") >> (I & I) >> i("jik*jik~jik||ijk01") >> i("+jik~ji||ijk0") >> i("ji/784~ji||ij0") >> i("ji+1e-5~ji||ij0") >> i("ji^0.5~ji||ij0")) >> i("jik/ji~ijk||ij1k0")

@@ -1,0 +1,1 @@
+(I | i("+kj~kj|j:96|jkj'")) >> i("ik*kj~kij|i:6,j:6:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:6:16|jij'ki'j''0")
