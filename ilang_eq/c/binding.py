@@ -192,7 +192,8 @@ def _loop(loop: For, context: _Context) -> Node:
         if in_blocks is not None:
             return in_blocks
         body = _block(loop.body, context.inside(loop))
-        return jam(loop, body) or Loop(loop, body, full_fact(loop) in context.facts)
+        within = context.loops[-1] if context.loops else None
+        return jam(loop, body) or Loop(loop, body, full_fact(loop) in context.facts, within=within)
     node = _innermost(loop, context)
     if not isinstance(node, Simd):
         return node

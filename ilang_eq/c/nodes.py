@@ -51,8 +51,8 @@ class Asked:
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
-    ``around`` are the loops around one that reduces into registers, from the outside in. ``beside`` each of its steps
-    goes one of a pass that was put off (``lower/late.py``).
+    ``around`` are the loops around one that reduces into registers, from the outside in; others stand ``within`` one.
+    ``beside`` each of its steps goes one of a pass that was put off (``lower/late.py``).
     """
 
     source: For
@@ -62,6 +62,7 @@ class Loop:
     around: tuple[For, ...] = ()
     asked: tuple[Asked, ...] = ()
     beside: bool = False
+    within: For | None = None
 
 
 @dataclass(frozen=True, slots=True)

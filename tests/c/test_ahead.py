@@ -185,6 +185,23 @@ def test_steps_with_slow_functions_ask_on_every_machine(monkeypatch: pytest.Monk
     assert asks["^"] > asks["-"] == 0
 
 
+@pytest.mark.parametrize(
+    ("tile", "asks"),
+    [
+        # the rows below a tile of few come after all the tiles along these
+        ("i:6,j:128|iji'j'", False),
+        # they are those of the tile, or the next tile's
+        ("i:24,j:128|iji'j'", True),
+        ("i:6,j:128|jii'j'", True),
+        # short parts of rows, which prefetchers do not follow
+        ("i:6,j:64|iji'j'", True),
+    ],
+)
+def test_rows_below_a_tile_of_few_are_not_asked_for(tile: str, asks: bool) -> None:
+    component = i(f"^ij~ij|{tile}") >> i(f"ij+1~ij|{tile}0")
+    assert ("fetch_soon(in0" in emit(program(component))) is asks
+
+
 def test_neighbours_and_columns_are_copied_without_asking() -> None:
     """Prefetchers see what lies one after another coming, and a column takes a line of each of many rows."""
     assert "fetch_row(" not in emit(program(i("+ij~ij") >> i("+ij~i")))
