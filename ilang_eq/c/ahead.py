@@ -177,8 +177,8 @@ def _goes_along(place: Load, loop: For) -> bool:
     What is asked for below these rows may be gone before it is read. Without, 1×2048×2048 in tiles of 4 to 32 rows and
     32 or 64 columns takes 0.60 to 1.04 of the time on Zen 3 (median 0.83), 1×4096×8192 in 4 to 8 rows 0.56 to 0.76, the
     sum of 4096² floats 0.6; but in tiles of 256 columns the former takes 1.12 to 1.29, and tiles of 4 × 32 that go 256
-    floats along their rows 1.28. Without it in wide tiles of few rows that sum nothing, x·sigmoid(y) of 4096² in those of
-    6 × 128 takes 0.73 of the time on Zen 3 (0.75 at two threads), GELU 0.97 (0.86).
+    floats along their rows 1.28. Without it in wide tiles of few rows that sum nothing, x·sigmoid(y) of 4096² in tiles
+    of 6 × 128 takes 0.73 of the time on Zen 3 (0.75 at two threads), GELU 0.97 (0.86).
     """
     *outer, last = (loop.variable in index.variables for index in place.indices)
     return last and not any(outer) and (loop.limit is None or loop.limit >= PAGE)
