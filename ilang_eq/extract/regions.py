@@ -36,7 +36,7 @@ from ilang_eq.extract.footprint import (
     turning,
 )
 from ilang_eq.extract.machine import Machine
-from ilang_eq.extract.trips import Loop, Node, turned
+from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
@@ -362,7 +362,7 @@ def _phase(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touc
     """The same for one that does one thing all along: the loops in its body are no regions of their own."""
     touched = [touch if touch.over(loop) is touch else touch.in_memory() for touch in _touched(loop, arrays)]
     through = [touch.over(loop) for touch in touched]
-    if any(isinstance(node, Loop) and turned(loop, node) for node in loop.body):
+    if turns(loop):
         # block by block, each line as a whole
         whole = _spans(through)
         return Region(1.0, whole, whole, (), whole), through

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import ceil, prod
 from typing import NamedTuple
 
-from ilang_eq.extract.trips import Loop, Node, turned
+from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.chunks import chunked
 from ilang_eq.lower.dependence import independent
 from ilang_eq.lower.division import FEW, TILED_UPDATES, rows_of
@@ -78,15 +78,10 @@ def _rows(loop: Loop) -> tuple[Loop, ...]:
         inner = loops[-1].body[0]
         if not isinstance(inner, Loop) or inner.reduces or inner.width is not None or not _has_loops(inner):
             break
-        if _turns(inner):
+        if turns(inner):
             break
         loops.append(inner)
     return tuple(loops)
-
-
-def _turns(loop: Loop) -> bool:
-    """Whether it makes columns of rows, several at a time."""
-    return any(isinstance(node, Loop) and turned(loop, node) for node in loop.body)
 
 
 def _tiles(body: Sequence[Node]) -> Tasks | None:

@@ -137,6 +137,11 @@ def turned(around: Loop, inner: Loop) -> frozenset[Load]:
     return frozenset(apart) if whole and alike and turning and not sums else frozenset()
 
 
+def turns(loop: Loop) -> bool:
+    """Whether ``loop`` and the one in it make columns of rows, several at a time."""
+    return any(isinstance(node, Loop) and bool(turned(loop, node)) for node in loop.body)
+
+
 def _own(loop: Loop) -> Leaves:
     return tuple(node for node in loop.body if not isinstance(node, Loop))
 
