@@ -11,7 +11,7 @@ long that they would not stay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.layout import Layout
@@ -51,7 +51,7 @@ class _Binder:
         match node:
             case Loop(part="rest"):
                 return node
-            case Loop(source, body) if nests := [inner for inner in body if isinstance(inner, VectorNest)]:
+            case Loop(source, body) if nests := [nest for inner in body for nest in _unrolled(inner)]:
                 return replace(node, asked=self._asked((*around, source), nests[0].loops, source.variable))
             case Loop(source, body):
                 return replace(node, body=self.nodes(body, (*around, source)))
@@ -81,6 +81,17 @@ class _Binder:
         along = tuple(loop.variable for loop in around[:-1] if self._is_along(loop))
         requests = self.left.pop(0) if self.left else ()
         return tuple(Asked(r, _beginning(r, row, tile), (*along, position), rows) for r in requests)
+
+
+def _unrolled(node: Node) -> Iterator[VectorNest]:
+    """``node`` if it is unrolled, or what is of it where nothing is short."""
+    match node:
+        case VectorNest():
+            yield node
+        case Versions(full=full):
+            yield from (nest for inner in full for nest in _unrolled(inner))
+        case _:
+            pass
 
 
 def _beginning(request: Request, row: For, tile: tuple[str, ...]) -> Load:

@@ -12,7 +12,7 @@ import numpy as np
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
 from ilang_eq.extract.full_model import IN_FLIGHT
-from ilang_eq.extract.leaves import STRIP, fold_cycles
+from ilang_eq.extract.leaves import STRIP, fold_slots
 from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.rewrites.space import AxisId
@@ -154,13 +154,13 @@ def accumulating(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId
     spills = spilled * sized.runs
     demand[SLOTS] += np.where(held, spills * (_SPILL_SLOTS * sized.on.slot), 0.0)
     demand[CHAIN] = np.where(held, sized.vectors / chains * (machine.chain_cycles / machine.clock_ghz), 0.0)
-    folding = moves * (fold_cycles(machine.lanes) / machine.clock_ghz)
+    demand[SLOTS] += np.where(folds, moves * (fold_slots(machine.lanes) * sized.on.slot), 0.0)
     caching = sized.caching(axes, site)
     waits = [
         sized.on.bandwidth(n) / LINE * level.latency * _WAITED / machine.window
         for n, level in enumerate(machine.levels[1:], start=1)
     ]
-    demand[APART] = np.where(folds, folding, 0.0) + np.tensordot(np.array(waits), caching, axes=1)
+    demand[APART] = np.tensordot(np.array(waits), caching, axes=1)
     demand[TRANSFERS:] = 2 * caching
     return demand
 

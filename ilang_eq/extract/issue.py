@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ilang_eq.extract.leaves import NOTHING, Known, accumulators, leaf_time
+from ilang_eq.extract.leaves import NOTHING, STRIP, Known, accumulators, leaf_time, only_folds
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
 from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
+ENTRY_CYCLES = 4.0
+"""Setting up a loop, and leaving it, beside which what follows begins: on Zen 3 three loops over rows take 10 a row."""
 Issued = dict[Hashable, list[float]]
 """What loops take phase by phase, by what decides it."""
 
@@ -54,7 +56,7 @@ def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, se
     found = [time for node in loops for time in _phases(node, inside, machine, known, seen)]
     own = [node for node in loop.body if not isinstance(node, Loop)]
     stepping = loop.trips * LOOP_SLOTS / machine.issue_width
-    steps = stack.iterations * (stepping + machine.entry_cycles) / machine.clock_ghz
+    steps = stack.iterations * (stepping + ENTRY_CYCLES) / machine.clock_ghz
     return [*found, steps + _block(own, inside, machine, known)]
 
 
@@ -86,6 +88,13 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     if body is None:
         body_time = _block(loop.body, inner, machine, known)
     else:
-        steps /= machine.lanes
+        steps /= STRIP if only_folds(body, inner) else machine.lanes
         body_time = leaf_time(body, inner, machine, known)
-    return body_time + (steps + stack.iterations * machine.entry_cycles) / machine.clock_ghz
+    return body_time + (steps + stack.iterations * _entering(loop, inner, machine)) / machine.clock_ghz
+
+
+def _entering(loop: Loop, inside: Stack, machine: Machine) -> float:
+    """Cycles to set up ``loop`` and leave it: accumulators are waited for."""
+    stack = inside.before(loop.body)
+    tiles = (node for node in loop.body if isinstance(node, Loop))
+    return machine.entry_cycles if any(_held(tile, stack, machine) for tile in tiles) else ENTRY_CYCLES

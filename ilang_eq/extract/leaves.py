@@ -33,13 +33,10 @@ MASKED_CYCLES = 0.03
 SOFT = 6.0
 """How soft ceilings are that are nearly reached at once: their p-norm counts. Of 23 register tiles, each in the nearest
 cache of a core of Cascade Lake, most take within 4 % of that."""
-JOIN_CYCLES = 1.25
-"""Folding one vector of a strip of partial results with the next."""
-HALVE_CYCLES = 2.5
-"""Folding one half of a vector with the other, which has to be moved first. With 1 and 2, 8 heads of attention have
-keys in vectors on Zen 3, and take 1.10 of the time."""
 HALVE_SLOTS = 3.0
-"""Instructions of that: a copy, the move, and the fold itself, as counted in GCC 12's code."""
+"""Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
+code. Rows overlap with what follows, so that nothing waits: on Zen 3 their sums take 12 cycles a row and 0.07 each
+float (64 to 5120 in the nearest cache), and passes that wait for a row's maximum 20 to 40 and what they take."""
 SPILL_SLOTS = 6.0
 """An accumulator that goes to memory and back: stores go one a cycle."""
 ASK_SLOTS = 2.0
@@ -76,6 +73,9 @@ RATE_OF: dict[str, RateName] = {
 """The rate that each op runs at; those not here run as comparisons do."""
 ADDERS = frozenset[RateName](("add", "max", "compare"))
 """The rates of what adders do, which have ports of their own on some processors."""
+FUNCTIONS = frozenset[RateName](("exp", "ln", "pow"))
+"""The rates of what keeps both of these busy, so that nothing else runs beside it: rows of exp(x − m) that are summed
+take 1.42 cycles a float on Zen 3, with functions beside additions 1.19, one after the other 1.4."""
 POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div", -0.5: "div", -1.0: "div"}
 """The rate that each constant power runs at; others are general."""
 
@@ -112,7 +112,8 @@ NOTHING = Known()
 class _Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
-    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``masking`` what a mask adds to the first.
+    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of functions, which take both, and
+    ``masking`` what a mask adds to the first.
     ``jams`` says whether several rows are added to one at a time. What is ``turned`` makes columns of rows.
     """
 
@@ -125,24 +126,24 @@ class _Tally:
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
+    calling: float = 0.0
     spreading: float = 0.0
     masking: float = 0.0
     loaded: float = 0.0
     stored: float = 0.0
     chain: float = 0.0
     sums: float = 0.0
-    folds: float = 0.0
     rows: float = 0.0
     terms: dict[Load, _Term] = field(default_factory=dict)
 
     def nanoseconds(self, masked: bool = False) -> float:
-        """The highest ceiling, and the folds, through which nothing else runs; perhaps under a mask."""
+        """The highest ceiling, perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         chain = self.chain * min(1.0, self.slots / (self.sums * self.machine.window)) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
-        return self.folds + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
+        return sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
     def computing(self, masked: bool = False) -> float:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""
@@ -151,7 +152,7 @@ class _Tally:
         alone = others + self.adding - beside * min(others, self.adding)
         # one of two units of each kind can spread elements instead
         longer, all_four = max(others, self.adding) + self.spreading, others + self.adding + self.spreading
-        return max(alone, longer * 2 / 3, all_four / 2) if self.spreading else alone
+        return self.calling + (max(alone, longer * 2 / 3, all_four / 2) if self.spreading else alone)
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -188,6 +189,8 @@ class _Tally:
         time = times / getattr(rates, rate) * (self.filling(width) if width > 1 else 1.0)
         if rate in ADDERS:
             self.adding += time
+        elif rate in FUNCTIONS:
+            self.calling += time
         else:
             self.multiplying += time
 
@@ -237,7 +240,7 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
         found = _run(statements, stack.padded(lanes, shortened), machine, lanes, known)
         full = 0.0 if width % lanes else prod(loop.full for loop in stack.unit)
         return full * found.nanoseconds() + (1.0 - full) * found.nanoseconds(masked=True)
-    step = STRIP if _folds(statements, stack) else lanes
+    step = STRIP if only_folds(statements, stack) else lanes
     trips = stack.trips[-1]
     whole = trips // step * step
     vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known).nanoseconds() if whole else 0.0
@@ -249,9 +252,16 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1).nanoseconds()
 
 
-def fold_cycles(lanes: int) -> float:
-    """Folding a strip of numbers in vectors of ``lanes`` into one."""
-    return JOIN_CYCLES * (STRIP / lanes - 1) + HALVE_CYCLES * log2(lanes)
+def fold_slots(lanes: int, strip: float = STRIP) -> float:
+    """Instructions to fold a strip of numbers in vectors of ``lanes`` into one.
+
+    Each vector meets what a fold starts with, and the one before it.
+    """
+    return 2 * _joins(lanes, strip) + 1 + HALVE_SLOTS * log2(lanes)
+
+
+def _joins(lanes: int, strip: float) -> float:
+    return max(1.0, strip / lanes) - 1
 
 
 def accumulators(statements: Statements, stack: Stack, machine: Machine) -> float:
@@ -263,7 +273,7 @@ def accumulators(statements: Statements, stack: Stack, machine: Machine) -> floa
     return sum(count for mask, count in zip(masks, held, strict=True) if _stays_in_registers(mask, stack))
 
 
-def _folds(statements: Statements, stack: Stack) -> bool:
+def only_folds(statements: Statements, stack: Stack) -> bool:
     """Does the innermost loop do nothing but reduce?"""
     return all(
         isinstance(s, Accumulate) and not stack.mask(s.target) & stack.innermost
@@ -466,7 +476,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     if folds:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
-    taken = beside(tally.vectors_beside(target))
+    taken = beside(tally.vectors_beside(target)) if constant else SCRATCH
     free, held = machine.vector_registers - taken, registers + stack.beside
     tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
     if tally.width(mask) > machine.port_lanes:
@@ -482,14 +492,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
 
 
 def _fold(times: float, tally: _Tally) -> None:
-    """Charge folding a strip into one number: rows of a constant length run beside each other, others wait for it.
-
-    Of the former each vector meets what a fold starts with, and the one before it.
-    """
-    machine, width = tally.machine, tally.stack.loops[-1].width
-    if width is None:
-        tally.folds += times * fold_cycles(tally.lanes) / machine.clock_ghz
-        return
-    joins, halvings = max(1.0, width / tally.lanes) - 1, log2(tally.lanes)
-    tally.slots += times * (2 * joins + 1 + HALVE_SLOTS * halvings)
-    tally.adding += times * (joins + halvings) * machine.lanes / machine.vector.add
+    """Charge folding a strip into one number."""
+    machine, lanes, width = tally.machine, tally.lanes, tally.stack.loops[-1].width
+    strip = STRIP if width is None else width
+    tally.slots += times * fold_slots(lanes, strip)
+    tally.adding += times * (_joins(lanes, strip) + log2(lanes)) * machine.lanes / machine.vector.add
