@@ -168,7 +168,7 @@ def improving(request: Request) -> Iterator[Found]:
     models = models_of(request)
     written = [_judged(c, request, models) for c in dict.fromkeys((request.given, request.plain))]
     report = Report({"judge": time.perf_counter() - started}, 0, 0, {}, "interrupted")
-    yield Found(_ranked(written, models.kept), report)
+    yield Found(_ranked(written, models), report)
     limits = Limits()
     if request.budget_s is not None:
         limits = replace(limits, seconds=min(limits.seconds, request.budget_s / 2))
@@ -176,7 +176,7 @@ def improving(request: Request) -> Iterator[Found]:
     space, explored = explore(element.graph, request.rules, limits)
     space = replace(space, constants=frozenset(request.constants))
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
-    found = Found(_ranked(written, models.kept), report)
+    found = Found(_ranked(written, models), report)
     for k, pieces in _stages(request):
         found = _proposed(request, element, models, space, k, pieces, written, report)
         yield found
@@ -230,7 +230,7 @@ def _proposed(
     usual = min((s.cost.seconds for s in (*written, *judged) if not components.get(s.component)), default=math.inf)
     judged = [s for s in judged if not components[s.component] or NOTABLE * s.cost.seconds < usual]
     seconds = {**report.seconds, "propose": judging - proposing, "judge": time.perf_counter() - judging}
-    return Found(_ranked([*written, *judged], models.kept), replace(report, seconds=seconds, refused=tuple(refused)))
+    return Found(_ranked([*written, *judged], models), replace(report, seconds=seconds, refused=tuple(refused)))
 
 
 def _judge(
@@ -275,17 +275,18 @@ def _is_copied(value: Scalar) -> bool:
             return False
 
 
-def _ranked(schedules: Iterable[Schedule], kept: float) -> tuple[Schedule, ...]:
+def _ranked(schedules: Iterable[Schedule], models: Models) -> tuple[Schedule, ...]:
     """Cheapest first; but where that is doubtful, one that stores little: what caches keep, and extents, matter less.
 
-    It is not if more is stored than the ``kept`` bytes: such results come from far away, whatever the cost says.
-    And of several of those that cost next to the same, the one with the fewest kernels.
+    It is not if more is stored than the ``kept`` bytes: such results come from far away, whatever the cost says; nor if
+    no more than the ``near`` bytes are. And of several of those that cost next to the same, the one with the fewest
+    kernels.
     """
     cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
-    most = cheapest.cost.seconds * (DOUBTFUL if cheapest.stored <= kept else NEXT_TO_SAME)
+    most = cheapest.cost.seconds * (DOUBTFUL if cheapest.stored <= models.kept else NEXT_TO_SAME)
     doubtful = [cheapest, *(s for s in others if s.cost.seconds < most)]
-    least = min(s.stored for s in doubtful)
-    best, *lean = (s for s in doubtful if s.stored <= AS_LITTLE * least)
+    little = max(AS_LITTLE * min(s.stored for s in doubtful), models.near)
+    best, *lean = (s for s in doubtful if s.stored <= little)
     alike = [best, *(s for s in lean if s.cost.seconds < NEXT_TO_SAME * best.cost.seconds)]
     first = min(alike, key=lambda s: s.cost.kernels)
     return (first, *(s for s in (cheapest, *others) if s is not first))

@@ -10,6 +10,7 @@ import pytest
 import ilang_eq
 from ilang_eq import Component, I, i, optimize
 from ilang_eq.extract.full_model import Cost
+from ilang_eq.extract.models import MODELS
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.wiring import wire
 from ilang_eq.optimized import Optimized, Schedule
@@ -254,9 +255,14 @@ def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels
         costing(1.07, 1, 1.0),
         costing(2.0, 1, 0.0),
     )
-    assert _ranked([slow, fewer, cheapest], 10.0) == (fewer, cheapest, slow)
-    assert _ranked([slow, lean, fewer, cheapest], 10.0) == (lean, cheapest, fewer, slow)
-    assert _ranked([slow, lean, fewer, cheapest], 7.0) == (fewer, cheapest, lean, slow), "no cache of a core has it"
+
+    def ranked(*schedules: Schedule, kept: float = 10.0, near: float = 0.0) -> tuple[Schedule, ...]:
+        return _ranked(schedules, MODELS["c"](1, "float32")._replace(kept=kept, near=near))
+
+    assert ranked(slow, fewer, cheapest) == (fewer, cheapest, slow)
+    assert ranked(slow, lean, fewer, cheapest) == (lean, cheapest, fewer, slow)
+    assert ranked(slow, lean, fewer, cheapest, kept=7.0) == (fewer, cheapest, lean, slow), "no cache of a core has it"
+    assert ranked(slow, lean, fewer, cheapest, near=9.0) == (fewer, cheapest, lean, slow), "the nearest cache has it"
 
 
 def test_what_results_look_like_where_they_are_shown() -> None:

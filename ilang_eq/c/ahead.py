@@ -167,8 +167,17 @@ def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     beyond = rows_of_tile is not None and rows_of_tile <= distance and width > NARROW
     if beyond and reduction.within is not None and _goes_along(place, reduction.within):
         return None
-    place = _soon(place, steps[-1].variable, {lane}, distance)
+    if rows_of_tile is not None and rows_of_tile <= distance and _takes_turns(rows[0], steps):
+        # the rows at hand go on where the loop around them steps, and those below come after all of it
+        place = _soon(place, steps[-2].variable, {lane}, distance // rows_of_tile)
+    else:
+        place = _soon(place, steps[-1].variable, {lane}, distance)
     return Stream(place, width, rows_of_tile, "fetch_soon" if worth_stages(nest.body) else "fetch_streamed")
+
+
+def _takes_turns(rows: Index, steps: Sequence[For]) -> bool:
+    """Whether the loop around that of ``steps`` which goes over ``rows`` goes over others, one by one."""
+    return len(steps) > 1 and steps[-2].step == 1 and steps[-2].variable not in rows.variables
 
 
 def _goes_along(place: Load, loop: For) -> bool:

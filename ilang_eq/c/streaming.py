@@ -1,13 +1,14 @@
 """Stores past the caches, for outputs larger than they are: a store into a cache would first read what it overwrites.
 
 Whether an output is that large is known when the kernel is called. The loop that writes it then goes in three steps: up
-to the first line, by bursts of whole lines, and the rest, which is the whole loop where nothing is streamed.
+to the first line, by bursts of lines, then line by line, and the rest, which is the whole loop where nothing is streamed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang_eq.c.ahead import LINE
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.stages import staged_nest_lines
@@ -41,18 +42,19 @@ def burst_lines(
     """
     begin, end = span
     first = f"{loop.variable}_first"
-    head = f"for (; {first} + {BURST} <= {end}; {first} += {BURST}) {{"
     lines: list[str] = []
     if streamed:
         floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
         length = end if begin == "0" else f"{end} - {begin}"
-        nest = burst(loop, first, frozenset({target.buffer}))
-        vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used, alike=True)
-        stream = [*_until_aligned(loop, target, begin, body, layout), head, *indented(vectors), "}"]
+        stream = _until_aligned(loop, target, begin, body, layout)
+        for floats_each in (BURST, LINE):
+            nest = burst(loop, first, frozenset({target.buffer}), floats_each)
+            vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used, alike=True)
+            stream += [_strips(first, end, floats_each), *indented(vectors), "}"]
         lines += [f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
     if alone:
         stages = staged_nest_lines(burst(loop, first, frozenset()), layout, used, alike=True)
-        lines += [head, *indented(stages), "}"] if stages else []
+        lines += [_strips(first, end, BURST), *indented(stages), "}"] if stages else []
     if not lines:
         return []
     v = loop.variable
@@ -61,13 +63,18 @@ def burst_lines(
     return ["{", *indented(lines), "}"]
 
 
+def _strips(first: str, end: str, floats: int) -> str:
+    return f"for (; {first} + {floats} <= {end}; {first} += {floats}) {{"
+
+
 def _until_aligned(loop: For, target: Load, begin: str, body: Sequence[str], layout: Layout) -> list[str]:
     """``loop`` from ``begin`` to the first line of ``target``."""
     v, first = loop.variable, f"{loop.variable}_first"
     start = moved(Assign(target, target), lambda place: substituted(place, v, (first,)))
     assert isinstance(start, Assign), "as it was"
     head = f"for (int64_t {v} = {begin}; {v} < {first}; {v}++) {{"
-    return [f"{first} += until_aligned(&{layout.element(start.target)});", head, *indented(body), "}"]
+    aligned = f"{first} += until_aligned(&{layout.element(start.target)});"
+    return [aligned, "#pragma omp simd", head, *indented(body), "}"]
 
 
 def burst(loop: For, first: str, streamed: frozenset[str], floats: int = BURST) -> VectorNest:

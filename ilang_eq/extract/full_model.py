@@ -55,8 +55,6 @@ SPLIT_CYCLES = 0.75
 bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
 0.8 to 1.8 in tiles of 16 and 24 columns on Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, and nothing as long
 as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
-IN_FLIGHT = 10.0
-"""Unforeseen lines that one core waits for at a time."""
 TRANSLATIONS = ((64, 0.2, 2.4), (1536, 7.0, 0.0))
 """The page addresses that the two levels of a core's translation buffer hold; the nanoseconds it takes to find one
 more, in the second level and in a virtual machine's page tables; and the cycles that each split line in its page takes
@@ -347,13 +345,13 @@ def _moving(
         moved = Traffic.total(found.values())
         asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
         spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
-        unforeseen = _unforeseen(moved, share, outer)
-        hidden = unforeseen if machine.hides else 0.0
+        unforeseen = _unforeseen(moved, share, outer, machine.in_flight)
+        hidden = machine.hides * unforeseen
         hidden += waiting * share
         seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * NS for less in (spared, asked))
         phases.append((*parts, Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
-        stall += (waited * share + (0.0 if machine.hides else unforeseen)) * NS
+        stall += (waited * share + (1.0 - machine.hides) * unforeseen) * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
@@ -377,10 +375,12 @@ def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: floa
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * NS
-    if not machine.hides:
-        return replace(cost, stall=cost.stall + sum(seconds))
-    phases = [(*parts, Part("pages", each, each)) for parts, each in zip(cost.phases, seconds, strict=False)]
-    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
+    phases = [
+        (*parts, Part("pages", each * machine.hides, each * machine.hides))
+        for parts, each in zip(cost.phases, seconds, strict=False)
+    ]
+    stall = cost.stall + (1.0 - machine.hides) * sum(seconds)
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
@@ -405,12 +405,12 @@ def _lost(whole: float, level: Level) -> float:
     return CROWDED.lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
 
 
-def _unforeseen(moved: Traffic, share: float, level: Level) -> float:
-    """Nanoseconds for lines that come unforeseen, as many at a time as a core waits for.
+def _unforeseen(moved: Traffic, share: float, level: Level, in_flight: float) -> float:
+    """Nanoseconds for lines that come unforeseen, so many at a time.
 
     Nor do prefetchers help lines that contend for few places.
     """
-    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / IN_FLIGHT)
+    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / in_flight)
     contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
     return (apart + contending) / LINE * share
 

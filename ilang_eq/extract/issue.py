@@ -20,8 +20,9 @@ from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
-ENTRY_CYCLES = 4.0
-"""Setting up a loop, and leaving it, beside which what follows begins: on Zen 3 three loops over rows take 10 a row."""
+ENTRY_CYCLES = 8.0
+"""Setting up a loop, and leaving it, beside which what follows begins: on Zen 3 three loops over rows take 10 a row, but
+others a little more."""
 Issued = dict[Hashable, list[float]]
 """What loops take phase by phase, by what decides it."""
 

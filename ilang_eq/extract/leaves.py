@@ -345,7 +345,7 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
             case Assign(target):
                 _store(target, value, tally)
             case Accumulate(target, op):
-                _accumulate(target, op, value, tally)
+                _accumulate(target, op, value, tally, as_it_is=isinstance(statement.value, Load))
             case other:
                 assert_never(other)
     if lanes == 1 and stack.innermost and _recurs(statements, stack):
@@ -421,7 +421,8 @@ def _store(target: Load, value: _Term, tally: _Tally) -> None:
     tally.terms[target] = _Term(mask)
 
 
-def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
+def _accumulate(target: Load, op: str, value: _Term, tally: _Tally, *, as_it_is: bool) -> None:
+    """Charge adding ``value`` to ``target``, by ``op``; ``as_it_is``: it comes from memory and is not computed."""
     stack = tally.stack
     mask = stack.mask(target)
     times = stack.executions(stack.all)
@@ -430,7 +431,7 @@ def _accumulate(target: Load, op: str, value: _Term, tally: _Tally) -> None:
     else:
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
-        _hold(target, mask, times, tally)
+        _hold(target, mask, times, tally, as_it_is=as_it_is)
         tally.ask()
     else:
         times /= JAMMED if tally.jams and _comes_back(mask, stack) else 1.0
@@ -463,7 +464,7 @@ def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
     return not mask & stack.innermost or (constant and bool(around) and not mask & around)
 
 
-def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
+def _hold(target: Load, mask: Mask, times: float, tally: _Tally, *, as_it_is: bool) -> None:
     """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
@@ -476,13 +477,16 @@ def _hold(target: Load, mask: Mask, times: float, tally: _Tally) -> None:
     if folds:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))
-    taken = beside(tally.vectors_beside(target)) if constant else SCRATCH
+    shared = tally.vectors_beside(target)
+    # what one row alone adds as it is stays an operand in memory
+    alone = 0.0 if as_it_is else SCRATCH
+    taken = beside(shared) if constant and (folds or registers != shared) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
     tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
     if tally.width(mask) > machine.port_lanes:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
-        alone = max(0.0, registers - (machine.vector_registers - SCRATCH))
-        tally.slots += (machine.split_spill_slots - SPILL_SLOTS) * alone * stack.entered
+        over = max(0.0, registers - (machine.vector_registers - SCRATCH))
+        tally.slots += (machine.split_spill_slots - SPILL_SLOTS) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     chains = registers
     if folds:

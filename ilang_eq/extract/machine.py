@@ -30,6 +30,9 @@ _VARIABLE = "ILANG_EQ_MACHINE"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _TABLES = ("vector", "scalar", "levels")
 
+Share = float
+"""From 0 to 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -96,7 +99,13 @@ class Machine:
         streams: rows side by side that prefetchers follow. 32 pages are what the one beside the second-level cache of
             Intel's processors keeps an eye on.
         page_streams: those of one page that they follow, if each is read a line or two at a time; of more they lose
-            some (``regions.LOSES``).
+            some (``footprint.LOSES_NEAR``).
+        restarts: bytes at the start of each of several rows of a page that come unforeseen: one row by itself they
+            follow into the next. 448 on Zen 3, where rows of 256 and 512 floats take 20 to 25 ns each two to twelve at
+            a time.
+        in_flight: unforeseen lines that a core waits for at a time. As Intel's cores from Skylake on have line-fill
+            buffers; on Zen 3, whose latency as measured has the time in it that finding a page takes, 64 rows side by
+            side take 6 to 7 ns a line of 258.
         split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
             With vectors as long as a line each lies in two, with shorter ones only some.
         split_spill_slots: instructions in the time of which an accumulator that is longer than units are wide goes to
@@ -108,8 +117,8 @@ class Machine:
         window: instructions that a core looks ahead: sums that are shorter overlap with the next ones, and accumulators
             are waited for the less, the more there are. That of Cascade Lake; Zen 3's is 256, but its other figures go
             with this one (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs).
-        hides: does computing hide waiting for lines and pages that nobody sees coming? On Zen 4; not on Emerald Rapids,
-            where a product that reads its second factor unpacked takes what its instructions and its lines take
+        hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All on Zen 4,
+            most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes what its instructions and its lines take
             together (papers_notes/ecm.md).
         past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
             Intel's servers from Skylake to Cascade Lake.
@@ -131,13 +140,15 @@ class Machine:
     fma_with_add: float = 2.0
     streams: int = 32
     page_streams: int = 32
+    restarts: float = 0.0
+    in_flight: float = 10.0
     split_cycles: float = 1.2
     entry_cycles: float = 4.0
     split_spill_slots: float = 6.0
     port_bits: int = 2048
     broadcasts: float = float("inf")
     window: float = 224.0
-    hides: bool = False
+    hides: Share = 0.0
     past_caches: bool = True
 
     @property
@@ -290,7 +301,7 @@ _OPTIONAL = {
 }
 
 
-_MAY_BE_ZERO = {"turns"}
+_MAY_BE_ZERO = {"turns", "restarts"}
 
 
 def _faults(data: Mapping[str, object]) -> Iterator[str]:
@@ -323,6 +334,7 @@ _EXPECTED = {
     "bool": "true or false",
     "int": "a positive whole number",
     "float": "a positive number",
+    "Share": "a number from 0 to 1",
     "Rates": "a table of rates",
     "tuple[Level, ...]": "an array of tables",
 }
@@ -338,6 +350,9 @@ def _fits(value: object, kind: str) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and value > 0
         case "float":
             return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+        case "Share":
+            # descriptions used to say true or false
+            return isinstance(value, int | float) and 0 <= value <= 1
         case "Rates":
             return isinstance(value, dict)
         case _:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ilang_eq.extract.footprint import Extents
+from ilang_eq.extract.footprint import FITS, Extents
 from ilang_eq.extract.full_model import Cost, Costed, Model, program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.graph import Graph
@@ -28,6 +28,7 @@ class Models(NamedTuple):
         judge: the cost of a lowered program at some extents; just ``most`` seconds, if it is certain to take more.
         variants: of a proposed schedule, itself first, that are judged too.
         kept: the bytes of intermediate results of which it is in doubt whether they stay near.
+        near: those that stay in the nearest cache, beyond doubt.
     """
 
     machine: Machine
@@ -35,6 +36,7 @@ class Models(NamedTuple):
     judge: Model
     variants: Callable[[Graph], Iterable[Graph]] = lambda graph: (graph,)
     kept: float = math.inf
+    near: float = 0.0
 
 
 def _on_this_processor(threads: int, precision: Precision) -> Models:
@@ -51,7 +53,7 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
         return program_cost(program, extents, machine, threads, known(frozenset(extents.items())), most)
 
-    return Models(machine, threads, judge, kept=own)
+    return Models(machine, threads, judge, kept=own, near=machine.levels[0].bytes * FITS)
 
 
 def _on_a_gpu(threads: int, precision: Precision) -> Models:

@@ -26,12 +26,14 @@ from ilang_eq.extract.footprint import (
     Cache,
     Extents,
     Pace,
+    Prefetchers,
     Room,
     Span,
     Spans,
     TranslationBuffer,
     abreast,
     lines_of,
+    offsets_of,
     size_of,
     turning,
 )
@@ -40,10 +42,6 @@ from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
-
-LOSES = 16
-"""Rows of a page beyond those that prefetchers follow with which they lose all. Keys of 64 floats take decode attention
-on Zen 3 1.12 times as long in tiles of 8 rows as in tiles of 4, whatever their width (papers_notes/ecm.md)."""
 
 
 def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, float]:
@@ -221,31 +219,32 @@ class _Array(NamedTuple):
     Args:
         dims: its dimensions.
         argument: whether it lies where the caller put it.
-        streams: how many rows of it prefetchers follow side by side.
-        page_streams: those of a page, if each is read a line or two at a time.
+        prefetchers: how many rows of it they follow side by side.
         gains: whether memory gains by several rows side by side.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
     """
 
     dims: tuple[int, ...]
     argument: bool
-    streams: int
-    page_streams: int
+    prefetchers: Prefetchers
     gains: bool
     asked: bool = False
 
-    def lost(self, runs: float, near: float, stride: int, stretch: float) -> float:
-        """The share of so many ``runs`` side by side, ``stride`` bytes from one to the next, that come unforeseen.
+    def pace(self, runs: float, near: float, stride: int, before: Span, run: float) -> Pace:
+        """How so many ``runs`` of ``run`` bytes are gone through, ``stride`` bytes from one to the next.
 
         Args:
             near: those of them that lie beside one in a page.
-            stretch: bytes of one that are read before the others'.
+            before: what is read of one before the others.
         """
         if self.asked and runs * stride <= ROOM * ELEMENT_BYTES:
-            return 0.0
-        if runs > self.streams:
-            return 1.0
-        return Room(self.page_streams, self.page_streams + LOSES).lost(near) if stretch <= START else 0.0
+            return before.pace if before.pace.missed else Pace(run)
+        old, stretch = before.pace, before.run
+        missed = self.prefetchers.missed(runs, near, stride, stretch)
+        restarted = max(old.restarted, self.prefetchers.restarted(near, stride))
+        if missed < old.missed:
+            return old._replace(restarted=restarted)
+        return Pace(stretch, stride, missed, restarted) if missed else Pace(run, restarted=restarted)
 
 
 class _Touch(NamedTuple):
@@ -291,18 +290,27 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     runs, run = prod(left), run * ELEMENT_BYTES
     lines = runs * lines_of(run, array.argument) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
-    pace = before.pace
-    if pace.lost < 1.0:
-        lost = array.lost(runs, _near(left, dims, stride), stride, before.run)
-        if lost >= pace.lost:
-            pace = Pace(before.run, stride, lost) if lost else Pace(run)
+    pace = array.pace(runs, _near(left, dims, stride), stride, before, run)
     together = before.abreast
     if array.gains and runs > 1.0 and stride > PAGE:
         together = max(together, float(abreast(runs, stride, before.run)))
     turned = before.turning
     if runs > 1.0 and stride >= PAGE and before.run > START:
         turned = max(turned, turning(runs, before.run))
-    return Span(runs, run, stride, before.written, lines, pace, before.accumulated, before.split, together, turned)
+    strides = [stride * prod(dims[n + 1 : len(left)]) for n in range(len(left))]
+    return Span(
+        runs,
+        run,
+        stride,
+        before.written,
+        lines,
+        pace,
+        before.accumulated,
+        before.split,
+        together,
+        turned,
+        offsets_of(left, strides) if runs > 1.0 else 1.0,
+    )
 
 
 def _near(counts: Sequence[float], dims: Sequence[int], stride: int) -> float:
@@ -333,10 +341,10 @@ def regions(
         seen: those found before, on the same machine, to which these are added.
     """
     seen = {} if seen is None else seen
-    streams = machine.streams, machine.page_streams, machine.levels[-1].abreast > 1.0
-    arrays = {
-        b.name: _Array(tuple(size_of(size, extents) for size in b.dims), b.role == "input", *streams) for b in buffers
-    }
+    prefetchers = Prefetchers(machine.streams, machine.page_streams, machine.restarts)
+    gains = machine.levels[-1].abreast > 1.0
+    dims = {b.name: tuple(size_of(size, extents) for size in b.dims) for b in buffers}
+    arrays = {b.name: _Array(dims[b.name], b.role == "input", prefetchers, gains) for b in buffers}
     return (_region(node, arrays, seen)[0] for node in nodes if isinstance(node, Loop))
 
 
