@@ -74,10 +74,16 @@ RATE_OF: dict[str, RateName] = {
 ADDERS = frozenset[RateName](("add", "max", "compare"))
 """The rates of what adders do, which have ports of their own on some processors."""
 FUNCTIONS = frozenset[RateName](("exp", "ln", "pow"))
-"""The rates of what keeps both of these busy, so that nothing else runs beside it: rows of exp(x − m) that are summed
-take 1.42 cycles a float on Zen 3, with functions beside additions 1.19, one after the other 1.4."""
+"""The rates of what takes all units and nearly all slots, so that little else runs beside it: on Zen 3 rows of
+exp(x − m) that are summed take 1.42 cycles a float, with functions beside the rest 1.19 by the model; and 2.4 if x is
+gathered across rows, where it was 1.5."""
 POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div", -0.5: "div", -1.0: "div"}
 """The rate that each constant power runs at; others are general."""
+
+ALONE = 1.25
+"""How many times as long functions take of rows that are one vector of the widest: several go abreast otherwise
+(``c/abreast.py``). exp of rows of 8 and 16 floats takes 1.17 to 1.45 of what the model has without on Zen 3, of 32 to 96
+0.96 to 1.1."""
 
 Statements = Sequence[Assign | Accumulate]
 
@@ -112,8 +118,8 @@ NOTHING = Known()
 class _Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
-    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of functions, which take both, and
-    ``masking`` what a mask adds to the first.
+    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of functions, and ``masking`` what
+    a mask adds to the first.
     ``jams`` says whether several rows are added to one at a time. What is ``turned`` makes columns of rows.
     """
 
@@ -137,13 +143,13 @@ class _Tally:
     terms: dict[Load, _Term] = field(default_factory=dict)
 
     def nanoseconds(self, masked: bool = False) -> float:
-        """The highest ceiling, perhaps under a mask."""
+        """Functions, and the highest ceiling of what else there is, perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         chain = self.chain * min(1.0, self.slots / (self.sums * self.machine.window)) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
-        return sum(c**SOFT for c in ceilings) ** (1 / SOFT)
+        return self.calling + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
 
     def computing(self, masked: bool = False) -> float:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""
@@ -152,7 +158,7 @@ class _Tally:
         alone = others + self.adding - beside * min(others, self.adding)
         # one of two units of each kind can spread elements instead
         longer, all_four = max(others, self.adding) + self.spreading, others + self.adding + self.spreading
-        return self.calling + (max(alone, longer * 2 / 3, all_four / 2) if self.spreading else alone)
+        return max(alone, longer * 2 / 3, all_four / 2) if self.spreading else alone
 
     def width(self, mask: Mask) -> int:
         """Elements at a time of a term that moves with ``mask``."""
@@ -190,7 +196,8 @@ class _Tally:
         if rate in ADDERS:
             self.adding += time
         elif rate in FUNCTIONS:
-            self.calling += time
+            length = self.stack.loops[-1].width if width > 1 else None
+            self.calling += time * (ALONE if length is not None and length <= WIDTHS[0] else 1.0)
         else:
             self.multiplying += time
 
