@@ -80,10 +80,10 @@ gathered across rows, where it was 1.5."""
 POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div", -0.5: "div", -1.0: "div"}
 """The rate that each constant power runs at; others are general."""
 
-ALONE = 1.25
-"""How many times as long functions take of rows that are one vector of the widest: several go abreast otherwise
+WAITING = {1: 1.25, 2: 1.1, 3: 1.1}
+"""How many times as long functions take that are applied to so few of the widest vectors side by side
 (``c/abreast.py``). exp of rows of 8 and 16 floats takes 1.17 to 1.45 of what the model has without on Zen 3, of 32 to 96
-0.96 to 1.1."""
+0.96 to 1.1; all of a Gaussian sum in 64 dimensions 1.1 with two and 1.2 with three instead of four."""
 
 Statements = Sequence[Assign | Accumulate]
 
@@ -179,6 +179,16 @@ class _Tally:
         along = (mask for mask in loaded if mask & self.stack.innermost)
         return max((self.stack.copies(mask) / self.width(mask) for mask in along), default=0.0)
 
+    def abreast(self, mask: Mask) -> int:
+        """How many of the widest vectors a function is applied to side by side, if its argument moves with ``mask``."""
+        if self.stack.loops[-1].width is None:
+            return STRIP // WIDTHS[0]
+        vectors = max(1, int(self.stack.copies(mask)) // WIDTHS[0])
+        if self.machine.vector_registers > 16 and vectors <= 7:
+            return vectors
+        most = (6, 5, 4, 2, 3) if self.machine.vector_registers > 16 else (4, 2, 3)
+        return next((count for count in most if vectors % count == 0), 1)
+
     def ask(self) -> None:
         """Charge asking for the lines of panels ahead: an instruction that takes a load port, for each."""
         for place, term in self.terms.items():
@@ -196,8 +206,7 @@ class _Tally:
         if rate in ADDERS:
             self.adding += time
         elif rate in FUNCTIONS:
-            length = self.stack.loops[-1].width if width > 1 else None
-            self.calling += time * (ALONE if length is not None and length <= WIDTHS[0] else 1.0)
+            self.calling += time * (WAITING.get(self.abreast(mask), 1.0) if width > 1 else 1.0)
         else:
             self.multiplying += time
 
