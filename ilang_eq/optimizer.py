@@ -279,13 +279,14 @@ def _ranked(schedules: Iterable[Schedule], models: Models) -> tuple[Schedule, ..
     """Cheapest first; but where that is doubtful, one that stores little: what caches keep, and extents, matter less.
 
     It is not if more is stored than the ``kept`` bytes: such results come from far away, whatever the cost says; nor if
-    no more than the ``near`` bytes are. And of several of those that cost next to the same, the one with the fewest
-    kernels.
+    no more than the ``near`` bytes are, or the ``shared``. And of several of those that cost next to the same, the one
+    with the fewest kernels.
     """
     cheapest, *others = sorted(schedules, key=lambda s: s.cost.seconds)
     most = cheapest.cost.seconds * (DOUBTFUL if cheapest.stored <= models.kept else NEXT_TO_SAME)
     doubtful = [cheapest, *(s for s in others if s.cost.seconds < most)]
-    little = max(AS_LITTLE * min(s.stored for s in doubtful), models.near)
+    beyond_doubt = models.near if cheapest.stored <= models.kept else models.shared
+    little = max(AS_LITTLE * min(s.stored for s in doubtful), beyond_doubt)
     best, *lean = (s for s in doubtful if s.stored <= little)
     alike = [best, *(s for s in lean if s.cost.seconds < NEXT_TO_SAME * best.cost.seconds)]
     first = min(alike, key=lambda s: s.cost.kernels)

@@ -257,7 +257,7 @@ def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels
     )
 
     def ranked(*schedules: Schedule, kept: float = 10.0, near: float = 0.0) -> tuple[Schedule, ...]:
-        return _ranked(schedules, MODELS["c"](1, "float32")._replace(kept=kept, near=near))
+        return _ranked(schedules, MODELS["c"](1, "float32")._replace(kept=kept, near=near, shared=0.0))
 
     assert ranked(slow, fewer, cheapest) == (fewer, cheapest, slow)
     assert ranked(slow, lean, fewer, cheapest) == (lean, cheapest, fewer, slow)

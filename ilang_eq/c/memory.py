@@ -22,9 +22,9 @@ ALIGNMENT = 64
 """Of memory that is ours, in bytes: a cache line, and the widest vector."""
 
 PAGE = 4096
-"""Where large results begin, in bytes. NumPy's large arrays begin 16 bytes into a page: a load that comes as far into its
-page as a store just before waits for it, and none does if the store is the earlier one of its page. GELU of 4096²
-into a result 64 bytes into a page takes 1.5 times as long as at its beginning on Zen 3."""
+"""Where large results begin, in bytes. NumPy's large arrays begin 16 bytes into a page: a load that comes as far into
+its page as a store just before waits for it, and none does if results begin before. GELU of 4096² takes 1.5 times as
+long on Zen 3 if its result begins 64 bytes into a page."""
 
 LARGE = 1 << 20
 """Bytes from which a result is large. The C library itself keeps smaller ones."""

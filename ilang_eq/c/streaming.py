@@ -1,7 +1,7 @@
 """Stores past the caches, for outputs larger than they are: a store into a cache would first read what it overwrites.
 
-Whether an output is that large is known when the kernel is called. The loop that writes it then goes in three steps: up
-to the first line, by bursts of lines, then line by line, and the rest, which is the whole loop where nothing is streamed.
+Whether an output is that large is known when the kernel is called. The loop that writes it then goes in steps: up to
+the first line, by bursts of lines, then line by line, and the rest, which is the whole loop where nothing is streamed.
 """
 
 from __future__ import annotations

@@ -186,13 +186,15 @@ class Prefetchers(NamedTuple):
             near: those of them that lie beside one in a page.
             stretch: bytes of one that are read before the others'.
         """
+        if not stretch or not stride:
+            return 0.0
         far = Room(self.streams, self.streams + LOSES).lost(runs) * min(1.0, stride / FOLLOWED)
         within = Room(self.page_streams, self.page_streams + LOSES_NEAR).lost(near) * min(1.0, NEAR / stride)
         return max(far, within) * min(1.0, START / stretch)
 
     def restarted(self, near: float, stride: int) -> float:
         """The same of rows that lie beside one in a page, at the start of each."""
-        if near <= 1.0 or not self.restarts:
+        if near <= 1.0 or not self.restarts or not stride:
             return 0.0
         return self.restarts / NEAR * min((stride / NEAR) ** 2, NEAR / stride) * (1.0 - (stride / PAGE) ** 2)
 
@@ -280,9 +282,7 @@ class Span(NamedTuple):
             return Traffic(self.bytes * source.written)
         missed = max(self.pace.missed, self.pace.restarted) if source.bytes == inf else self.pace.missed
         foreseen = self.bytes * (1.0 - missed)
-        return Traffic(
-            foreseen, self.bytes * missed, abreast=foreseen * self.abreast, turning=foreseen * self.turning
-        )
+        return Traffic(foreseen, self.bytes * missed, abreast=foreseen * self.abreast, turning=foreseen * self.turning)
 
     @property
     def pages(self) -> float:
@@ -306,7 +306,7 @@ class Span(NamedTuple):
         # beyond the nearest cache, whose ways are no longer, pages lie anywhere
         pages = max(1, level.way_bytes // PAGE)
         reached = min(level.way_bytes, pages * self.offsets * self.bytes / self.runs)
-        return self.bytes if self.bytes <= reached else self.bytes * level.way_bytes / reached
+        return self.bytes if self.bytes <= reached or not reached else self.bytes * level.way_bytes / reached
 
 
 NONE = Traffic()

@@ -375,12 +375,12 @@ def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: floa
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * NS
-    phases = [
-        (*parts, Part("pages", each * machine.hides, each * machine.hides))
-        for parts, each in zip(cost.phases, seconds, strict=False)
-    ]
-    stall = cost.stall + (1.0 - machine.hides) * sum(seconds)
-    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
+    cost = replace(cost, stall=cost.stall + (1.0 - machine.hides) * sum(seconds))
+    if not machine.hides:
+        return cost
+    hidden = [Part("pages", each * machine.hides, each * machine.hides) for each in seconds]
+    phases = [(*parts, part) for parts, part in zip(cost.phases, hidden, strict=False)]
+    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
 def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:

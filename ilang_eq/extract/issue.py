@@ -21,8 +21,8 @@ from ilang_eq.extract.trips import Loop, Node, leaves
 LOOP_SLOTS = 2.0
 """Instructions to step and test a loop."""
 ENTRY_CYCLES = 8.0
-"""Setting up a loop, and leaving it, beside which what follows begins: on Zen 3 three loops over rows take 10 a row, but
-others a little more."""
+"""Setting up a loop, and leaving it, beside which what follows begins: on Zen 3 three loops over rows take 10 a row.
+With 4, more loops than needed are found."""
 Issued = dict[Hashable, list[float]]
 """What loops take phase by phase, by what decides it."""
 

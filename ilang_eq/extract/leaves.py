@@ -82,8 +82,8 @@ POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div",
 
 WAITING = {1: 1.25, 2: 1.1, 3: 1.1}
 """How many times as long functions take that are applied to so few of the widest vectors side by side
-(``c/abreast.py``). exp of rows of 8 and 16 floats takes 1.17 to 1.45 of what the model has without on Zen 3, of 32 to 96
-0.96 to 1.1; all of a Gaussian sum in 64 dimensions 1.1 with two and 1.2 with three instead of four."""
+(``c/abreast.py``). exp of rows of 8 and 16 floats takes 1.17 to 1.45 of what the model has without on Zen 3, of 32 to
+96 0.96 to 1.1; all of a Gaussian sum in 64 dimensions 1.1 with two and 1.2 with three instead of four."""
 
 Statements = Sequence[Assign | Accumulate]
 

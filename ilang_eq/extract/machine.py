@@ -118,11 +118,11 @@ class Machine:
             are waited for the less, the more there are. That of Cascade Lake; Zen 3's is 256, but its other figures go
             with this one (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs).
         hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All on Zen 4,
-            most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes what its instructions and its lines take
-            together (papers_notes/ecm.md).
+            most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes
+            what its instructions and its lines take together (papers_notes/ecm.md).
         past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
             Intel's servers from Skylake to Cascade Lake.
-        entry_cycles: setting up a loop, and leaving it, where an exit is predicted wrong more or less often.
+        entry_cycles: setting up the loop around a register tile, and leaving it, where accumulators are waited for.
     """
 
     name: str

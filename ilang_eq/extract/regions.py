@@ -27,7 +27,6 @@ from ilang_eq.extract.footprint import (
     Extents,
     Pace,
     Prefetchers,
-    Room,
     Span,
     Spans,
     TranslationBuffer,

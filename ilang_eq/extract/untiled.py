@@ -24,7 +24,6 @@ from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
 from ilang_eq.lower.streamed import STREAMED_FLOATS
 
-
 LOSES = 1.005
 """How many times as long the same without a tile that has all of its axis may take: the model knows no better."""
 

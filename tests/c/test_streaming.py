@@ -49,8 +49,10 @@ def test_bursts_in_stages() -> None:
 
 
 def test_what_is_streamed() -> None:
-    assert streams(i("^i~i")) == 1
-    assert streams(i("i*j~ij")) == 1
+    assert streams(i("^i~i")) == 2, "in bursts, and line by line"
+    assert streams(i("i*j~ij")) == 2
+    assert streams(i("^i~i|i:1024|")) == 4, "the last part may be shorter"
+    assert not streams(i("^i~i|i:256|")), "too little of it is whole lines"
     assert not streams(i("*ij~ji")), "its loads are far apart"
     assert not streams(i("+ij~i")), "it is accumulated"
-    assert streams(i("^i~i") >> (I & i("0>i~i"))) == 1, "the first result is read for the second"
+    assert streams(i("^i~i") >> (I & i("0>i~i"))) == 2, "the first result is read for the second"

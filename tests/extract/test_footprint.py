@@ -1,28 +1,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ilang_eq.extract.footprint import (
     FOLLOWED,
     LINE,
+    LOSES,
+    LOSES_NEAR,
+    NEAR,
     PAGE,
     START_OF_ARRAYS,
     Cache,
     Pace,
+    Prefetchers,
     Span,
     Traffic,
     TranslationBuffer,
     abreast,
     landing,
     lines_of,
+    offsets_of,
 )
 from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import Machine, load
-from ilang_eq.extract.regions import LOSES, Region, regions
+from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -59,7 +65,7 @@ def fetched(region: Region, into: Cache | TranslationBuffer) -> Traffic:
 def test_a_whole_nest_touches_everything_once(order: str, blocks: tuple[int, int]) -> None:
     rows, columns = blocks[0] * 4, blocks[1] * 16
     region = nest(i(f"^ij~ij|i:4,j:16|{order}"), rows, columns)
-    moved = sum(span.traffic(SOURCE.written).all for span in region.whole.values())
+    moved = sum(span.traffic(SOURCE).all for span in region.whole.values())
     assert moved == pytest.approx(4 * rows * columns * (1 + SOURCE.written))
 
 
@@ -76,12 +82,16 @@ def test_a_column_takes_a_line_for_every_element() -> None:
     assert (span.runs, span.run, span.bytes) == (64.0, 4.0, 64.0 * LINE)
 
 
-@given(st.integers(2, 64), st.integers(1, 512), st.integers(1, 512))
-def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, run: int, stride: int) -> None:
-    span = Span(float(runs), float(run), stride * LINE, False, float(runs * -(-run // LINE) * LINE), Pace(run))
-    starts = range(0, LEVEL.way_bytes * stride * LINE, stride * LINE)
-    lines = {(start + offset) % LEVEL.way_bytes // LINE for start in starts[:128] for offset in range(0, run, LINE)}
-    assert span.occupies(LEVEL) == pytest.approx(span.bytes * (LEVEL.way_bytes / LINE) / len(lines))
+@given(st.integers(2, 64), st.integers(1, 8), st.integers(1, 512))
+def test_runs_occupy_more_than_they_hold_where_their_lines_compete(runs: int, lines: int, stride: int) -> None:
+    """Runs of whole lines, that begin at places in a page which are the same or apart."""
+    assume(gcd(stride * LINE, PAGE) >= lines * LINE)
+    bytes_, offsets = float(runs * lines * LINE), offsets_of((runs,), (stride * LINE,))
+    span = Span(float(runs), float(lines * LINE), stride * LINE, False, bytes_, Pace(LINE), offsets=offsets)
+    starts = range(0, runs * stride, stride)
+    places = {(start + n) % (LEVEL.way_bytes // LINE) for start in starts for n in range(lines)}
+    alone = len(places) == runs * lines
+    assert span.occupies(LEVEL) == bytes_ * (1 if alone else LEVEL.way_bytes / LINE / len(places))
 
 
 def test_a_row_that_fits_is_fetched_once_for_all_passes() -> None:
@@ -112,9 +122,42 @@ def test_parts_of_a_row_lie_in_as_many_lines_as_counting_says(floats: int, start
 
 
 def test_prefetchers_follow_short_strides() -> None:
-    """Stretches of 512 bytes in every 1024 come foreseen but for an eighth, those in every 4096 three quarters."""
-    near, far = (Pace(512, jump, 1.0) for jump in (FOLLOWED // 2, 2 * FOLLOWED))
-    assert (near.missed, far.missed) == (0.125, 0.25)
+    """Of far too many rows, 512 bytes of each in turn: half of the start of each is missed, or all of it."""
+    prefetchers = Prefetchers(STREAMS, 1 << 20, 0.0)
+    near, far = (prefetchers.missed(1e6, 1.0, stride, 512.0) for stride in (FOLLOWED // 2, 2 * FOLLOWED))
+    assert (near, far) == (0.125, 0.25)
+
+
+def test_rows_beyond_those_that_prefetchers_follow_are_lost_one_by_one() -> None:
+    prefetchers = Prefetchers(STREAMS, PAGE_STREAMS, 0.0)
+    shares = [prefetchers.missed(rows, 1.0, 8192, 64.0) for rows in (STREAMS, STREAMS + LOSES / 2, STREAMS + LOSES)]
+    assert shares == [0.0, 0.5, 1.0]
+    within = [prefetchers.missed(8.0, 8.0, stride, 64.0) for stride in (NEAR // 4, NEAR, 2 * NEAR)]
+    assert within == [0.2, 0.2, 0.1], "rows of a page, less the longer they are"
+
+
+def test_rows_of_a_page_side_by_side_begin_anew_out_of_memory() -> None:
+    prefetchers = Prefetchers(STREAMS, PAGE_STREAMS, 448.0)
+    assert prefetchers.restarted(1.0, 1024) == 0.0, "one by itself goes on into the next"
+    shares = [prefetchers.restarted(4.0, stride) for stride in (256, 1024, 2048)]
+    assert shares[1] == pytest.approx(448 / 1024 * (1 - 1 / 16))
+    assert shares[0] < 0.1 * shares[1]
+    assert shares[2] < 0.5 * shares[1]
+    region = nest(i("+ij~i|i:4,j:16|iji'j'"), 4096, 256, machine=replace(MACHINE, restarts=448.0))
+    span, (cache, *_, memory) = region.whole["in0"], MACHINE.levels
+    assert span.traffic(cache).apart == 0.0
+    assert span.traffic(memory).apart == pytest.approx(shares[1] * span.bytes)
+
+
+def test_rows_of_tiles_compete_for_the_places_at_which_they_begin() -> None:
+    """Four rows 256 bytes apart in each of 32 that are 16 KiB apart: of 16 places in a page they begin at four."""
+    assert offsets_of((32.0, 4.0), (16384, 256)) == 4
+    assert offsets_of((4.0, 64.0), (16384, 256)) == 16
+    assert offsets_of((32.0,), (16384,)) == 1
+    rows = Span(128.0, 128.0, 256, False, 16384.0, Pace(128.0), offsets=4.0)
+    assert rows.occupies(LEVEL) == 16384 * LEVEL.way_bytes / 512
+    few = rows._replace(runs=4.0, bytes=512.0)
+    assert few.occupies(LEVEL) == few.bytes, "each in its own place"
 
 
 @pytest.mark.parametrize(("rows", "foreseen"), [(STREAMS, True), (4 * STREAMS, False)])
@@ -128,22 +171,22 @@ def test_a_strip_is_foreseen_while_its_rows_can_be_followed_side_by_side(rows: i
     ("rows", "columns", "width", "lost"),
     [
         (PAGE_STREAMS, 64, 8, 0.0),
-        (PAGE_STREAMS + LOSES // 4, 64, 8, 0.25),
-        (PAGE_STREAMS + LOSES // 4, 64, 16, 0.25),
-        (PAGE_STREAMS + LOSES // 4, 128, 64, 0.0),
-        (PAGE_STREAMS + LOSES // 4, 1024, 8, 0.0),
+        (PAGE_STREAMS + LOSES_NEAR // 4, 64, 8, 0.25),
+        (PAGE_STREAMS + LOSES_NEAR // 4, 64, 16, 0.25),
+        (PAGE_STREAMS + LOSES_NEAR // 4, 128, 64, 0.125),
+        (PAGE_STREAMS + LOSES_NEAR // 4, 1024, 8, 0.0),
     ],
 )
 def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: int, width: int, lost: float) -> None:
-    """Not where pieces are longer than two lines, nor where each row has pages of its own."""
+    """Less of them where pieces are longer than two lines, and none where each row has pages of its own."""
     region = nest(i(f"+ij~i|i:{rows},j:{width}|iji'j'"), 8 * rows, columns)
-    assert region.whole["in0"].pace.lost == lost
+    assert region.whole["in0"].pace.missed == lost
 
 
-@pytest.mark.parametrize(("rows", "lost"), [(PAGE_STREAMS, 0.0), (PAGE_STREAMS + LOSES // 4, 0.25)])
+@pytest.mark.parametrize(("rows", "lost"), [(PAGE_STREAMS, 0.0), (PAGE_STREAMS + LOSES_NEAR // 4, 0.25)])
 def test_short_pieces_of_rows_of_other_pages_are_counted_apart(rows: int, lost: float) -> None:
     region = nest(i(f"+lij~li|l:2,i:{rows},j:8|lijl'i'j'"), 4, 8 * rows, 64)
-    assert region.whole["in0"].pace.lost == lost
+    assert region.whole["in0"].pace.missed == lost
 
 
 @pytest.mark.parametrize(
@@ -221,7 +264,8 @@ def test_phases_of_traffic_are_those_of_issue() -> None:
 
 def test_no_core_waits_for_what_it_writes() -> None:
     """Lines far apart come unforeseen; a store has a buffer to wait in, and moves them all the same."""
-    read, written = (Span(64, 64, 8192, stored, 4096, Pace(64, 8192, 1.0)).traffic(1.5) for stored in (False, True))
+    costly = replace(SOURCE, written=1.5)
+    read, written = (Span(64, 64, 8192, stored, 4096, Pace(64, 8192, 1.0)).traffic(costly) for stored in (False, True))
     assert read == Traffic(apart=4096)
     assert written == Traffic(bytes=1.5 * 4096)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ilang_eq.extract.leaves import HALVE_CYCLES, JOIN_CYCLES, fold_cycles
+from ilang_eq.extract.leaves import HALVE_SLOTS, fold_slots
 from ilang_eq.extract.machine import Machine, load, names
 from ilang_eq.lang.component import I, i
 from tests.extract.costs import MACHINE, cost, issue, matmul, seconds
@@ -86,19 +86,31 @@ def test_short_vectors_take_as_long_as_whole_ones() -> None:
 
 def test_shorter_vectors_take_more_steps_to_fold() -> None:
     """A strip of 64 partial results: 3 vectors of 16 with the next and 4 halvings, or 7 of 8 and 3 halvings."""
-    assert [fold_cycles(lanes) for lanes in (16, 8)] == [
-        3 * JOIN_CYCLES + 4 * HALVE_CYCLES,
-        7 * JOIN_CYCLES + 3 * HALVE_CYCLES,
-    ]
+    assert [fold_slots(lanes) for lanes in (16, 8)] == [7 + 4 * HALVE_SLOTS, 15 + 3 * HALVE_SLOTS]
 
 
-def test_rows_of_a_constant_length_are_folded_beside_others() -> None:
-    """Others wait for each fold."""
+def test_rows_are_folded_beside_what_follows() -> None:
+    """Nothing waits for a fold, and a row of run-time length is no vectors that wait for its sum."""
     rows = 4096
-    waiting = rows * fold_cycles(16) / MACHINE.clock_ghz * 1e-9
-    alone = issue(i("+ij~i"), (rows, 64))
-    assert alone > waiting
-    assert issue(i("+ij~i|i:4,j:64|iji'j'"), (rows, 64)) < 0.8 * alone
+    short, long = (issue(i("+ij~i"), (rows, length)) for length in (64, 1024))
+    cycles = MACHINE.clock_ghz * 1e9 / rows
+    assert short * cycles < 30
+    assert (long - short) * cycles < 0.2 * (1024 - 64)
+
+
+def test_functions_take_longer_of_few_vectors() -> None:
+    """Rows of a tile of 16 floats stand alone, of 32 in twos, of 64 in fours."""
+    shape, zen = (64, 4096), load("x86_64_zen")
+    alone, twos, fours = (issue(i(f"^ij~ij|j:{tile}|"), shape, machine=zen) for tile in (16, 32, 64))
+    assert alone > 1.1 * twos > 1.1 * fours
+
+
+def test_functions_leave_no_slots() -> None:
+    """What is gathered beside an exponential takes as long as by itself."""
+    shape = (64, 4096)
+    rows, columns = ("^ji~ji|i:8,j:8|ijj'i'", "^ij~ji|i:8,j:8|ijj'i'")
+    gathered = issue(i("*ij~ji|i:8,j:8|ijj'i'"), shape) - issue(i("*ji~ji|i:8,j:8|ijj'i'"), shape)
+    assert issue(i(columns), shape) > issue(i(rows), shape) + 0.8 * gathered
 
 
 def test_minima_along_vectors_take_longer_than_across_them() -> None:

@@ -27,6 +27,7 @@ from ilang_eq.lower import lower
 from ilang_eq.lower.check import check
 from ilang_eq.lower.ir import Program
 from ilang_eq.lower.plan import summarise
+from ilang_eq.optimizer import NEXT_TO_SAME
 from ilang_eq.rewrites.space import AxisId, Space
 from tests.extract import spaces
 from tests.lower.execute import execute
@@ -75,7 +76,10 @@ def reader_of(graph: Graph, node: int) -> int:
 
 
 def test_flash_attention_2_is_found() -> None:
-    graph = best(spaces.attention, "long")[0].graph
+    cheapest, *others = best(spaces.attention, "long")
+    found = next(c for c in (cheapest, *others) if summarise(lower(c.graph)).kernels == 1)
+    assert found.cost < NEXT_TO_SAME * cheapest.cost, "of what costs next to the same, that which stores little"
+    graph = found.graph
     division = next(w.node for w in graph.outputs if isinstance(w, Value))
     assert graph.nodes[division].expr.op == "div", "the division comes last"
     sums = [s.node for s in graph.nodes[division].operands if isinstance(s, Value)]

@@ -118,8 +118,17 @@ static inline void stream16(float *p, vec16 x)
 #endif
 }
 
+static inline vec16 exp_of16(vec16 x)
+{
+    vec16 r;
+#pragma omp simd
+    for (int l = 0; l < LANES16; l++)
+        r[l] = exp_of(x[l]);
+    return r;
+}
+
 #define EACH UNROLL for (int v = 0; v < count; v++)
-#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 2 == 0 ? 2 : (n) % 3 == 0 ? 3 : 1)
 // How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
 #if defined(__AVX512F__)
 #define ABREAST(n) ((n) <= 7 ? (n) : (n) % 6 == 0 ? 6 : (n) % 5 == 0 ? 5 : DIVISOR(n))
@@ -227,6 +236,7 @@ static NOINLINE void tasks_map0(int64_t first, int64_t last, const float *restri
         int64_t i_first = first;
         if (in0_0 >= 8388608 && last - first >= 256) {
             i_first += until_aligned(&out0[i_first]);
+#pragma omp simd
             for (int64_t i = first; i < i_first; i++) {
                 out0[i] = exp_of(in0[i]);
             }
@@ -247,6 +257,12 @@ static NOINLINE void tasks_map0(int64_t first, int64_t last, const float *restri
                         const vec16 out0_value = out0_value_each[each];
                         stream16(&out0[i_first + i_lane], out0_value);
                     }
+                }
+            }
+            for (; i_first + 16 <= last; i_first += 16) {
+                UNROLL
+                for (int64_t i_lane = 0; i_lane < 16; i_lane += LANES16) {
+                    stream16(&out0[i_first + i_lane], exp_of16(V16(in0[i_first + i_lane])));
                 }
             }
         }

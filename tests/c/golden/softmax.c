@@ -202,7 +202,7 @@ static inline vec16 larger16(vec16 x, vec16 y)
 }
 
 #define EACH UNROLL for (int v = 0; v < count; v++)
-#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 3 == 0 ? 3 : (n) % 2 == 0 ? 2 : 1)
+#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 2 == 0 ? 2 : (n) % 3 == 0 ? 3 : 1)
 // How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
 #if defined(__AVX512F__)
 #define ABREAST(n) ((n) <= 7 ? (n) : (n) % 6 == 0 ? 6 : (n) % 5 == 0 ? 5 : DIVISOR(n))
