@@ -5,6 +5,8 @@
     python -m benchmarks.ranking time DIR [workload ...]      time what was built; needs a quiet machine
     python -m benchmarks.ranking judge DIR [workload ...]     judge by the timings; with the model as it is now
 
+With ``--breadth`` all of that for what has no target (``benchmarks/breadth.py``, ``unseen.py``).
+
 ``judge`` predicts anew from each schedule's text and times nothing, so that a change of the model is judged in seconds.
 Timings are warm, each call right after another of the same schedule, into a reused ``out=``, and go round all schedules
 in a new order each round; a schedule counts with its least time. With ``--calm`` each waits for a moment in which those
@@ -33,7 +35,8 @@ from benchmarks.calm import Calm
 from benchmarks.contest import seconds
 from benchmarks.judgement import Noise, Ranking, best_of, mean_regret, noise, ranking
 from benchmarks.sampling import predict, sample
-from benchmarks.workloads import HELD_OUT, Shape, Workload, chosen
+from benchmarks.unseen import BREADTH
+from benchmarks.workloads import HELD_OUT, WORKLOADS, Shape, Workload, chosen
 from ilang_eq.c.build import build
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.errors import BuildError
@@ -238,15 +241,17 @@ def main() -> None:
     parser.add_argument("--calm", type=float, metavar="S", help="wait so long at most for calm moments, call by call")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--machine", default=None, help="a machine description; this machine's if none is given")
+    parser.add_argument("--breadth", action="store_true", help="what has no target")
     parser.add_argument("--detail", action="store_true", help="list every schedule")
     options = parser.parse_args()
     machine = detect() if options.machine is None else load(options.machine)
     calm = None if options.calm is None else Calm(options.calm)
-    files = {w.name: options.directory / f"{w.name}.t{options.threads}.json" for w in chosen(options.names)}
+    workloads = chosen(options.names, BREADTH if options.breadth else WORKLOADS)
+    files = {w.name: options.directory / f"{w.name}.t{options.threads}.json" for w in workloads}
     if options.command == "judge":
         _report([Experiment.read(path) for path in files.values() if path.exists()], machine, options.detail)
         return
-    for workload in chosen(options.names):
+    for workload in workloads:
         path = files[workload.name]
         if options.command == "sample":
             sampled(workload, machine, options.threads, options.size, options.seed).save(path)

@@ -348,7 +348,10 @@ def _moving(
         unforeseen = _unforeseen(moved, share, outer, machine.in_flight)
         hidden = machine.hides * unforeseen
         hidden += waiting * share
-        seconds, awaited = ((_transfer(moved.bytes - less, share, outer) + hidden) * NS for less in (spared, asked))
+        # out of a core's own caches what nobody sees coming takes as long to move as what is foreseen, or asked for
+        alone = sum(t.apart for buffer, t in found.items() if buffer not in known.panels)
+        bytes_ = moved.bytes if outer.shared else moved.bytes + alone
+        seconds, awaited = ((_transfer(bytes_ - less, share, outer) + hidden) * NS for less in (spared, asked))
         phases.append((*parts, Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
         stall += (waited * share + (1.0 - machine.hides) * unforeseen) * NS

@@ -202,6 +202,14 @@ def test_rows_below_a_tile_of_few_are_not_asked_for(tile: str, asks: bool) -> No
     assert ("fetch_soon(in0" in emit(program(component))) is asks
 
 
+def test_rows_at_hand_go_on_where_the_loop_around_them_steps() -> None:
+    """Not four rows of a tile below them, which come after all the steps of ``k``."""
+    heads = i("il*ikl~kil|i:4,l:64|ilki'l'") >> i("+kil~ki|i:4,l:64|ilki'l'0")
+    asked = [line for line in emit(program(heads)).splitlines() if "fetch_streamed(in1, " in line]
+    assert asked
+    assert all("((i + i1) * in1_1 + k + 4) * in0_1" in line for line in asked)
+
+
 def test_neighbours_and_columns_are_copied_without_asking() -> None:
     """Prefetchers see what lies one after another coming, and a column takes a line of each of many rows."""
     assert "fetch_row(" not in emit(program(i("+ij~ij") >> i("+ij~i")))

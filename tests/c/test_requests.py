@@ -10,7 +10,7 @@ import pytest
 
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
-from ilang_eq.lang.component import Component
+from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
@@ -54,8 +54,14 @@ def operand(rows: int, width: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, width), np.float32)
 
 
+IN_PARTS = (
+    (I & i(">ij~i")) >> i("ij-i~ij|j:64|i1jj'") >> i("^ij~ij|j:64|ijj'0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+)
+"""One pass in tiles, the last of which may be shorter."""
+
+
 @needs_compiler
-@pytest.mark.parametrize(("component", "step"), [(SOFTMAX, 1), (TILED, 4)])
+@pytest.mark.parametrize(("component", "step"), [(SOFTMAX, 1), (TILED, 4), (IN_PARTS, 1)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_line_of_the_next_rows_is_asked_for_once(
     component: Component, step: int, threads: int, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ilang_eq import optimize
@@ -9,7 +11,7 @@ from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.full_model import program_cost
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.refine import Judge
-from ilang_eq.extract.untiled import untiled
+from ilang_eq.extract.untiled import _without_outermost, untiled
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
@@ -54,3 +56,23 @@ def test_tiles_stay_where_they_gain() -> None:
     )
     graph = wire(product)
     assert untiled(Candidate(graph, judge.seconds(graph), {}), judge).graph == graph
+
+
+def test_a_tile_that_has_all_of_its_axis_is_none() -> None:
+    """Of several levels the outermost is none; a tile of part of an axis stays."""
+
+    def product(k: str) -> Component:
+        return i(f"ik*kj~kij|i:6,j:4:16{k}") >> i(f"+kij~ij|i:6,j:4:16{k}0")
+
+    block = product(",k:256|jkij'k'i'j''")
+    judge = Judge(
+        lambda program, extents, most=float("inf"): program_cost(program, extents, MACHINE, 1, None, most),
+        {(0, 0): 96, (0, 1): 256, (1, 0): 256, (1, 1): 256},
+    )
+    graph = wire(block)
+    best = untiled(Candidate(graph, judge.seconds(graph), {}), judge)
+    assert str(unwire(best.graph)) == str(product("|jij'ki'j''"))
+    (levels,) = wire(i("^ij~ij|i:4:8,j:16|iji'i''j'")).nodes
+    assert str(_without_outermost(levels.expr, {"i", "j"})) == "^ij~ij|i:8|ii'j"
+    partly = replace(judge, extents={**judge.extents, (0, 1): 512, (1, 0): 512}, known={})
+    assert untiled(Candidate(graph, partly.seconds(graph), {}), partly).graph == graph
