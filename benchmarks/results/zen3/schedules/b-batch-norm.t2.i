@@ -1,1 +1,1 @@
-(I & i("+ij~j|i:256,j:1024|iji'j'") >> i("j/8192~j")) >> (i("ij-j~ij") & i("ij-j~ij|j:1024|jij'") >> (I & I) >> i("ij*ij~ij|j:1024|jij'01") >> i("+ij~j|j:1024|jij'0") >> i("j/8192~j|j:1024|j0j'") >> i("j+1e-5~j|j:1024|jj'0") >> i("j^0.5~j|j:1024|jj'0")) >> i("ij/j~ij||ij0")
+(I & i("+ij~j||ij") >> i("j/8192~j")) >> (i("ij-j~ij") & i("ij-j~ij") >> (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~j||ij0") >> i("j/8192~j") >> i("j+1e-5~j||j0") >> i("j^0.5~j||j0")) >> i("ij/j~ij||ij0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:96|jkj'")) >> i("ik*kj~kij|i:2:6,j:6:16|iji'j'ki''j''") >> i("+kij~ij|i:2:6,j:6:16|iji'j'ki''j''0") >> i("ij*ij~ij|i:12|i0i'j") >> i("+ij~i|i:12|ii'j0")
+(I | i("+kj~jk|k:64|kjk'") >> ~i("ij*jk~jik|i:8:6,k:4:16|iki'k'ji''k''") >> i("+jik~ik|i:8:6,k:4:16|iki'k'ji''k''0")) >> i("ik*ik~ik|i:48|i1i'k") >> i("+ik~i|i:48|ii'k0")

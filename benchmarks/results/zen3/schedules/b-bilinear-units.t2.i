@@ -1,1 +1,1 @@
-((I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:4:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:4:16|jij'ki'j''0") | (I | i("+lj~lj|j:64|jlj'")) >> i("il*lj~lij|i:6,j:4:16|j1ij'li'j''") >> i("+lij~ij|i:6,j:4:16|jij'li'j''0")) >> i("ij*ij~ij|i:6,j:64|ji01i'j'")
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:2:6,j:3:16|j1ii'j'ki''j''") >> i("+kij~ij|i:2:6,j:3:16|jii'j'ki''j''0") | (I | i("+lj~lj|j:48|jlj'")) >> i("il*lj~lij|i:2:6,j:3:16|j1ii'j'li''j''") >> i("+lij~ij|i:2:6,j:3:16|jii'j'li''j''0")) >> i("ij*ij~ij|i:12,j:48|ji01i'j'")

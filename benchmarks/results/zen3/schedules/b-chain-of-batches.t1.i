@@ -1,1 +1,1 @@
-((I | i("+ilk~ilk|k:96|iklk'")) >> i("ijl*ilk~iljk|j:6,k:6:16|ik1jk'lj'k''") >> i("+iljk~ijk|j:6,k:6:16|ikjk'lj'k''0") | i("+lk~lk|k:96|klk'")) >> i("ijl*lk~iljk|j:6,k:6:16|k1ijk'lj'k''") >> i("+iljk~ijk|j:6,k:6:16|kijk'lj'k''0")
+((I | i("+ilk~ilk|k:128|iklk'")) >> i("ijl*ilk~iljk|j:6,k:8:16|ik1jk'lj'k''") >> i("+iljk~ijk|j:6,k:8:16|ikjk'lj'k''0") | i("+lk~lk|k:128|klk'")) >> i("ijl*lk~iljk|j:6,k:8:16|k1ijk'lj'k''") >> i("+iljk~ijk|j:6,k:8:16|kijk'lj'k''0")

@@ -1,1 +1,1 @@
-(I & i("+ki~i|i:32|iki'") >> i("i/8192~i|i:32|i0i'")) >> i("ki-i~ki|i:32,k:128|i1kk'i'") >> (I & I) >> i("ki*kj~kij|i:8:4,j:2:16,k:128|ikji'j'k'i''j''") >> i("+kij~ij|i:8:4,j:2:16,k:128|ikji'j'k'i''j''0")
+(I & i("+ki~i|i:32|iki'") >> i("i/8192~i|i:32|i0i'")) >> i("ki-i~ki|i:32,k:64|i1kk'i'") >> (I & I) >> i("ki*kj~kij|i:8:4,j:2:16,k:64|ikji'j'k'i''j''") >> i("+kij~ij|i:8:4,j:2:16,k:64|ikji'j'k'i''j''0")

@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:8,j:96|iji'j'")) >> i("ij-i~ji|i:8|i1ji'") >> i("^ji~ji|i:8|iji'0") >> (I & i("+ji~i|i:8|i0ji'")) >> i("ji/i~ji|i:8|i10ji'") >> (I & i("$ji~ji|i:8|iji'0")) >> i("ji*ji~ji|i:8|iji'01") >> i("+ji~i|i:8|iji'0") >> i("-i~i|i:8|i0i'")
+(I & i(">ij~i")) >> i("ij-i~ij") >> i("^ij~ij||ij0") >> (I & i("+ij~i")) >> i("ij/i~ij") >> (I & i("$ij~ij||ij0")) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("-i~i")

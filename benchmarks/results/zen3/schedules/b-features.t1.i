@@ -1,1 +1,1 @@
-i("+ik~ki|i:96|iki'") >> ~i("jk*ki~kji|i:6:16,j:6|i1ji'kj'i''") >> i("+kji~ji|i:6:16,j:6|iji'kj'i''0") >> i("0>ji~ji|i:96,j:6|ij1j'i'") >> i("+ji~i|i:96,j:6|ijj'i'0")
+i("+ik~ki|i:16|iki'") >> ~i("jk*ki~kji|i:16,j:6|i1jkj'i'") >> i("+kji~ji|i:16,j:6|ijkj'i'0") >> i("0>ji~ji|i:16,j:6|ij1j'i'") >> i("+ji~i|i:16,j:6|ijj'i'0")

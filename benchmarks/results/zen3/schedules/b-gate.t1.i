@@ -1,1 +1,1 @@
-(I | i("-ij~ij|i:6,j:128|iji'j'") >> i("^ij~ij|i:6,j:128|iji'j'0") >> i("ij+1~ij|i:6,j:128|iji'j'0")) >> i("ij/ij~ij|i:6,j:128|iji'j'1")
+(I | i("-ij~ij||ij") >> i("^ij~ij||ij0") >> i("ij+1~ij||ij0")) >> i("ij/ij~ij||ij1")

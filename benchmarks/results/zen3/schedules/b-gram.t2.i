@@ -1,1 +1,1 @@
-(I & i("+kj~kj|j:256,k:32|jkk'j'")) >> i("ki*kj~kij|i:16:6,j:16:16,k:32|jk1ii'j'k'i''j''") >> i("+kij~ij|i:16:6,j:16:16,k:32|jkii'j'k'i''j''0")
+(i("+kj~jk|j:48,k:16|jkj'k'") & i("+ki~ki|i:16|iki'")) >> i("jk*ki~kji|i:16,j:8:6|i1jj'kj''i'") >> i("+kji~ij|i:16,j:8:6|ijj'kj''i'0")

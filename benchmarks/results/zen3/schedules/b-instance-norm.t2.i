@@ -1,1 +1,1 @@
-(I & i("+ijk~ji||ijk") >> i("ji/784~ji||ij0")) >> (i("ijk-ji~jik||ij1k") & i("ijk-ji~jik||ij1k") >> (I & I) >> i("jik*jik~jik||ijk01") >> i("+jik~ji||ijk0") >> i("ji/784~ji||ij0") >> i("ji+1e-5~ji||ij0") >> i("ji^0.5~ji||ij0")) >> i("jik/ji~ijk||ij1k0")
+(I & i("+ijk~ij") >> i("ij/784~ij||ij0")) >> (i("ijk-ij~ijk||ij1k") & i("ijk-ij~ijk||ij1k") >> (I & I) >> i("ijk*ijk~ijk||ijk01") >> i("+ijk~ij||ijk0") >> i("ij/784~ij||ij0") >> i("ij+1e-5~ij||ij0") >> i("ij^0.5~ij||ij0")) >> i("ijk/ij~ijk||ij1k0")

@@ -1,1 +1,1 @@
-(I | i("kj*lj~klj|j:32,k:12,l:32|jklk'l'j'")) >> i("ikl*klj~klij|i:6,j:2:16,k:12|jk1ij'k'li'j''") >> i("+klij~ij|i:6,j:2:16,k:12|jkij'k'li'j''0")
+(I | i("kj*lj~klj|j:16,k:6,l:8|jklk'l'j'")) >> i("ikl*klj~klij|i:16:6,j:16,k:6|jk1ii'k'li''j'") >> i("+klij~ij|i:16:6,j:16,k:6|jkii'k'li''j'0")

@@ -1,1 +1,1 @@
-(i(">ji~i|i:8,j:6|jij'i'") & I) >> (~i("ji-i~ji") >> i("^ji~ji||ji0") >> i("+ji~i||ji0") >> i("$i~i") & I) >> i("i+i~i||i0")
+(i(">ji~i|i:256,j:128|ijj'i'") & I) >> (~i("ji-i~ji|i:256,j:128|ij1j'i'") >> i("^ji~ji|i:256,j:128|ijj'i'0") >> i("+ji~i|i:256,j:128|ijj'i'0") >> i("$i~i|i:256|i0i'") & I) >> i("i+i~i|i:256|i1i'0")

@@ -1,1 +1,1 @@
-i("+ik~ki|i:24,k:8|ikk'i'") >> i("ki-jk~kji|i:24,j:16:3,k:8|ik0jj'k'j''i'") >> (I & I) >> i("kji*kji~kji|i:24,j:16:3,k:8|ikjj'k'j''i'01") >> i("+kji~ji|i:24,j:16:3,k:8|ikjj'k'j''i'0") >> i("<ji~i|i:24|i0ji'")
+i("+ik~ki|i:16,k:8|ikk'i'") >> i("ki-jk~kji|i:16,j:6|i0jkj'i'") >> (I & I) >> i("kji*kji~kji|i:16,j:6|ijkj'i'01") >> i("+kji~ji|i:16,j:6|ijkj'i'0") >> i("<ji~i|i:16,j:6|ij0j'i'")

@@ -1,1 +1,1 @@
-(I | i("+lk~lk|k:48|klk'")) >> i("ijl*lk~iljk|j:6,k:3:16|jkk'ilj'k''") >> i("+iljk~ijk|j:6,k:3:16|jkk'ilj'k''0")
+(I | i("+lk~lk|k:96|klk'")) >> i("ijl*lk~iljk|j:2:6,k:6:16|k1ijj'k'lj''k''") >> i("+iljk~ijk|j:2:6,k:6:16|kijj'k'lj''k''0")

@@ -1,1 +1,1 @@
-(I | i("+lk~lk|k:48|klk'")) >> i("ijl*lk~iljk|j:6,k:3:16|jkk'ilj'k''") >> i("+iljk~ijk|j:6,k:3:16|jkk'ilj'k''0")
+(I | i("+lk~lk|k:64|klk'")) >> i("ijl*lk~iljk|j:16:6,k:4:16|jkj'k'ilj''k''") >> i("+iljk~ijk|j:16:6,k:4:16|jkj'k'ilj''k''0")

@@ -1,1 +1,1 @@
-(I | i("+ilk~ilk|k:64|iklk'")) >> i("ijl*ilk~iljk|j:8:6,k:4:16|i1jkj'k'lj''k''") >> i("+iljk~ijk|j:8:6,k:4:16|ijkj'k'lj''k''0")
+(I | i("+ilk~ilk|k:128|iklk'")) >> i("ijl*ilk~iljk|j:6,k:8:16|ik1jk'lj'k''") >> i("+iljk~ijk|j:6,k:8:16|ikjk'lj'k''0")

@@ -1,1 +1,1 @@
-(I | i("+ilk~ilk|k:16,l:16|ikll'k'")) >> i("ijl*ilk~iljk|j:8:6,k:16|i1jkj'lj''k'") >> i("+iljk~ijk|j:8:6,k:16|ijkj'lj''k'0")
+(I | i("+ilk~ilk|k:64,l:16|ikll'k'")) >> i("ijl*ilk~iljk|j:8:6,k:4:16|i1jkj'k'lj''k''") >> i("+iljk~ijk|j:8:6,k:4:16|ijkj'k'lj''k''0")

@@ -1,1 +1,1 @@
-(I | i("i*j~ij|i:6,j:128|iji'j'")) >> i("ij+ij~ij|i:6,j:128|iji'j'1")
+(I | i("i*j~ij||ij")) >> i("ij+ij~ij||ij1")

@@ -1,1 +1,1 @@
-(I & i(">ij~j|i:4,j:256|jii'j'")) >> (i("ij-j~ij|j:256|j1ij'") >> i("^ij~ij|j:256|jij'0") & i("ij-j~ij|i:4,j:256|ji1i'j'") >> i("^ij~ij|i:4,j:256|jii'j'0") >> i("+ij~j|i:4,j:256|ji0i'j'")) >> i("ij/j~ij|j:256|j1ij'0")
+(I & i(">ij~j|i:4,j:256|jii'j'")) >> i("ij-j~ij|j:256|j1ij'") >> i("^ij~ij|j:256|jij'0") >> (I & i("+ij~j|j:256|j0ij'")) >> i("ij/j~ij|j:256|j10ij'")

@@ -1,1 +1,1 @@
-i("ij-ij~ij") >> (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~.||ij0")
+i("ij-ij~ij|i:4,j:24|iji'j'") >> (I & I) >> i("ij*ij~ij|i:4,j:24|iji'j'01") >> i("+ij~.|i:4,j:24|iji'j'0")

@@ -1,1 +1,1 @@
-(i("+lkj~ljk|j:4,k:32|kjlj'k'") >> ~i("li*ljk~lijk|j:4,k:32|kjl1ij'k'") >> i("+lijk~ijk|j:4,k:32|kjlij'k'0") >> i("ikl*lj~ilkj|j:16,k:16:4|ikjk'lk''j'") >> i("+ilkj~ijk|j:16,k:16:4|ikjk'lk''j'0") | i("+lk~lk|k:16|klk'")) >> i("ijl*lk~iljk|j:6,k:16|k1ijlj'k'") >> i("+iljk~ijk|j:6,k:16|kijlj'k'0")
+(I | i("+ni~ni|i:4|ini'")) >> i("nml*ni~mnil|i:4,l:2:32|i1lml'ni'l''") >> i("+mnil~mil|i:4,l:2:32|ilml'ni'l''0") >> i("mil*mj~jmil|i:4,l:2:32|il0jl'mi'l''") >> i("+jmil~jil|i:4,l:2:32|iljl'mi'l''0") >> i("jil*lk~jlik|i:4,k:16|i0jkli'k'") >> i("+jlik~ijk|i:4,k:16|ijkli'k'0")

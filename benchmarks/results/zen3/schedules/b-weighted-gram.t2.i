@@ -1,1 +1,1 @@
-(I | i("k*kj~kj|j:96,k:128|jkk'j'")) >> ~i("kj*ki~kij|i:6,j:6:16,k:128|jk0ij'k'i'j''") >> i("+kij~ij|i:6,j:6:16,k:128|jkij'k'i'j''0")
+i("ki*k~ki|i:96,k:64|ikk'i'") >> i("ki*kj~kij|i:16:6,j:2:16,k:64|ik0ji'j'k'i''j''") >> i("+kij~ij|i:16:6,j:2:16,k:64|ikji'j'k'i''j''0")

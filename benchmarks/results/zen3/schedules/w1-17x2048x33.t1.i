@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:4:6,j:3:16,k:128|jkii'j'k'i''j''") >> i("+kij~ij|i:4:6,j:3:16,k:128|jkii'j'k'i''j''0")
+(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:6,j:3:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:3:16|jij'ki'j''0")

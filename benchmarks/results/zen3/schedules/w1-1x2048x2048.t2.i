@@ -1,1 +1,1 @@
-i("+ik~ik") >> ~i("kj*ik~ikj|j:32,k:4|i1kjk'j'") >> i("+ikj~ij|j:32,k:4|ikjk'j'0")
+i("ik*kj~ikj|j:32,k:4|ikjk'j'") >> i("+ikj~ij|j:32,k:4|ikjk'j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:6,j:2:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:16|jij'ki'j''0")
+(I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|j1iki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0")

@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:8:6,j:4:16|iji'j'ki''j''") >> i("+kij~ij|i:8:6,j:4:16|iji'j'ki''j''0")
+i("ik*kj~kij|i:8:6,j:16|ii'jki''j'") >> i("+kij~ij|i:8:6,j:16|ii'jki''j'0")

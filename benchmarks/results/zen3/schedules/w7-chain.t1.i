@@ -1,1 +1,1 @@
-(I | (I | (I | i("kj*j~kj|j:8,k:8|kjk'j'") >> i("+kj~k|j:8,k:8|kjk'j'0")) >> i("lk*k~lk|k:8,l:8|lkl'k'") >> i("+lk~l|k:8,l:8|lkl'k'0")) >> i("ml*l~ml|l:8,m:8|mlm'l'") >> i("+ml~m|l:8,m:8|mlm'l'0")) >> i("im*m~im|i:6,m:8|imi'm'") >> i("+im~i|i:6,m:8|imi'm'0")
+(I | (I | (I | i("kj*j~kj|j:8,k:8|kjk'j'") >> i("+kj~k|j:8,k:8|kjk'j'0")) >> i("lk*k~lk|k:8,l:8|lkl'k'") >> i("+lk~l|k:8,l:8|lkl'k'0")) >> i("ml*l~ml|l:8,m:6|mlm'l'") >> i("+ml~m|l:8,m:6|mlm'l'0")) >> i("im*m~im") >> i("+im~i||im0")

@@ -1,1 +1,1 @@
-(I | (I | (I | i("kj*j~kj") >> i("+kj~k||kj0")) >> i("lk*k~lk") >> i("+lk~l||lk0")) >> i("ml*l~ml") >> i("+ml~m||ml0")) >> i("im*m~im") >> i("+im~i||im0")
+(I | (I | (I | i("kj*j~kj|j:16,k:4|kjk'j'") >> i("+kj~k|j:16,k:4|kjk'j'0")) >> i("lk*k~lk") >> i("+lk~l||lk0")) >> i("ml*l~ml|l:8,m:8|mlm'l'") >> i("+ml~m|l:8,m:8|mlm'l'0")) >> i("im*m~im|i:6,m:8|imi'm'") >> i("+im~i|i:6,m:8|imi'm'0")
