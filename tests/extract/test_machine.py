@@ -73,6 +73,14 @@ def test_pages_may_wait_for_nothing(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(("written", "share"), [("0", 0.0), ("0.65", 0.65), ("true", 1.0), ("false", 0.0)])
+def test_computing_hides_a_share_of_waiting(written: str, share: float, tmp_path: Path) -> None:
+    """Descriptions used to say true or false."""
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT.replace("cores = 8", f"cores = 8\nhides = {written}"))
+    assert load(path).hides == share
+
+
 def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no machine description 'pentium'") as raised:
         load("pentium")
@@ -96,6 +104,7 @@ def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
         ("bytes = 524288", "bytes = 16384", "must grow in bytes"),
         ("bandwidth_all = 40.0", "bandwidth_all = 1.0", r"levels\[3\].bandwidth_all is below"),
         ("latency = 4.5", "latency = 4.5\nwritten = 0.0", r"levels\[1\].written is 0.0, expected a positive number"),
+        ("cores = 8", "cores = 8\nhides = 1.5", "hides is 1.5, expected a number from 0 to 1"),
         ("cores = 8", "cores = ", "is not TOML"),
         ("[vector]", "vector = 1\n[other]", "vector is 1, expected a table of rates"),
         ("[[levels]]", "[[level]]", "levels is missing"),
