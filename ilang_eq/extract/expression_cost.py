@@ -12,9 +12,9 @@ import numpy as np
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
-from ilang_eq.extract.leaves import STRIP
 from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
+from ilang_eq.extract.tally import STRIP
 from ilang_eq.rewrites.space import AxisId
 
 _LOOP_SLOTS = 2.0

@@ -34,10 +34,10 @@ from ilang_eq.extract.footprint import (
     size_of,
 )
 from ilang_eq.extract.issue import Issued, issue_time, issue_times
-from ilang_eq.extract.leaves import Known
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.nest_cost import NS, NestCost, Part, Phase, computing
 from ilang_eq.extract.regions import Region, Seen, regions
+from ilang_eq.extract.tally import Known
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions

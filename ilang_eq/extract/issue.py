@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ilang_eq.extract.leaves import NOTHING, STRIP, Known, accumulators, leaf_time, only_folds
+from ilang_eq.extract.leaves import accumulators, leaf_time, only_folds
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
+from ilang_eq.extract.tally import NOTHING, STRIP, Known
 from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0

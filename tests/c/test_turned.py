@@ -12,7 +12,7 @@ from ilang_eq.c.binding import bind
 from ilang_eq.c.emit import emit
 from ilang_eq.c.nodes import Loop, Node, Parallel, Turned, Versions
 from ilang_eq.c.turned import LANES, STRIP
-from ilang_eq.extract import leaves, trips
+from ilang_eq.extract import tally, trips
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from tests.extract.costs import seconds
@@ -121,7 +121,7 @@ def test_what_is_read_in_turn_is_read_once() -> None:
 
 
 def test_the_model_knows() -> None:
-    assert leaves.TURNED_SLOTS < leaves.GATHER_SLOTS
+    assert tally.TURNED_SLOTS < tally.GATHER_SLOTS
     assert trips.COLUMNS == LANES
     shape = (1024, 1024)
     known = {text: seconds(i(text), shape) for text in ("+jk~kj|j:64|jkj'", "+jk~kj|j:60|jkj'")}
