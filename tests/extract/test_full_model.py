@@ -85,7 +85,7 @@ def test_unit_strides_beat_columns(machine: Machine) -> None:
 def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
     shapes = (192, 192), (192, 208)
     tile = seconds(matmul("|i:4,j:16|ijki'j'"), *shapes, machine=machine)
-    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 2
+    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 1.8
     assert tile < seconds(matmul("|i:1,j:4|ijki'j'"), *shapes, machine=machine) / 2
 
 
@@ -295,7 +295,7 @@ def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
 
     (wide, few), (narrow, many) = beside(32), beside(16)
     assert few < 1.0 < many
-    assert wide < 1.5 < narrow
+    assert wide < 1.6 < narrow
     product, shapes = matmul("|i:12,j:32|ijki'j'"), ((1024, 1024), (1024, 1024))
     hidden, in_sum = (seconds(product, *shapes, machine=replace(zen4, hides=hides)) for hides in (1.0, 0.0))
     assert hidden < 0.7 * in_sum
