@@ -303,6 +303,8 @@ class Span(NamedTuple):
 
     def occupies(self, level: Level) -> float:
         """Bytes of ``level`` that it makes unusable: more than its own where runs compete for the same lines."""
+        if self.runs <= self.offsets:
+            return self.bytes
         # beyond the nearest cache, whose ways are no longer, pages lie anywhere
         pages = max(1, level.way_bytes // PAGE)
         reached = min(level.way_bytes, pages * self.offsets * self.bytes / self.runs)

@@ -349,8 +349,8 @@ def _moving(
         hidden = machine.hides * unforeseen
         hidden += waiting * share
         # out of a core's own caches what nobody sees coming takes as long to move as what is foreseen, or asked for
-        alone = sum(t.apart for buffer, t in found.items() if buffer not in known.panels)
-        bytes_ = moved.bytes if outer.shared else moved.bytes + alone
+        own = () if outer.shared else found.items()
+        bytes_ = moved.bytes + sum([t.apart for buffer, t in own if buffer not in known.panels])
         seconds, awaited = ((_transfer(bytes_ - less, share, outer) + hidden) * NS for less in (spared, asked))
         phases.append((*parts, Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth

@@ -92,11 +92,10 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     else:
         steps /= STRIP if only_folds(body, inner) else machine.lanes
         body_time = leaf_time(body, inner, machine, known)
-    return body_time + (steps + stack.iterations * _entering(loop, inner, machine)) / machine.clock_ghz
+    return body_time + (steps + stack.iterations * _entering(loop, machine)) / machine.clock_ghz
 
 
-def _entering(loop: Loop, inside: Stack, machine: Machine) -> float:
-    """Cycles to set up ``loop`` and leave it: accumulators are waited for."""
-    stack = inside.before(loop.body)
-    tiles = (node for node in loop.body if isinstance(node, Loop))
-    return machine.entry_cycles if any(_held(tile, stack, machine) for tile in tiles) else ENTRY_CYCLES
+def _entering(loop: Loop, machine: Machine) -> float:
+    """Cycles to set up ``loop`` and leave it: accumulators of a register tile are waited for."""
+    tiles = loop.reduces and any(isinstance(node, Loop) and node.unrolled is not None for node in loop.body)
+    return machine.entry_cycles if tiles else ENTRY_CYCLES
