@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ilang_eq.c.math import FUNCTIONS
+from ilang_eq.lower.groups import AARCH64, AVX512, OTHERS, Grouping
 
 _EACH = """\
 #define EACH UNROLL for (int v = 0; v < count; v++)
-#define DIVISOR(n) ((n) % 4 == 0 ? 4 : (n) % 2 == 0 ? 2 : (n) % 3 == 0 ? 3 : 1)
 // How many of n vectors stand side by side, as many as divide n: each takes up to four registers.
 #if defined(__AVX512F__)
-#define ABREAST(n) ((n) <= 7 ? (n) : (n) % 6 == 0 ? 6 : (n) % 5 == 0 ? 5 : DIVISOR(n))
+{avx512}
 #elif defined(__aarch64__)
-#define ABREAST(n) ((n) <= 8 ? (n) : (n) % 8 == 0 ? 8 : DIVISOR(n))
+{aarch64}
 #else
-#define ABREAST(n) DIVISOR(n)
+{others}
 #endif
 """
 
@@ -125,4 +125,11 @@ def abreast(several: Collection[tuple[str, int]], alone: Collection[tuple[str, i
             parts.append(_ALONE.format(name=name, n=n))
     needed = sorted({n for _, n in several})
     steps = [text.format(n=n) for n in needed for text in _STEPS.values()]
-    return [*([_EACH] if several else []), *steps, *parts]
+    macros = _EACH.format(avx512=_macro(AVX512), aarch64=_macro(AARCH64), others=_macro(OTHERS))
+    return [*([macros] if several else []), *steps, *parts]
+
+
+def _macro(grouping: Grouping) -> str:
+    """``Grouping.abreast`` in C, of a constant."""
+    sizes = " : ".join(f"(n) % {size} == 0 ? {size}" for size in grouping.sizes)
+    return f"#define ABREAST(n) ((n) <= {grouping.all_of} ? (n) : {sizes} : 1)"

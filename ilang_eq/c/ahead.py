@@ -134,10 +134,14 @@ def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
 
 
 def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
-    """The rows of arguments that steps of ``reduction`` come to later, unless the next reduction reads the same."""
+    """The rows of arguments that steps of ``reduction`` come to later, unless the next reduction reads the same.
+
+    Nor those that passes ask for (``c/requests.py``).
+    """
     found: dict[str, Stream] = {}
+    asked = {one.place.buffer for one in reduction.asked}
     for place, nest in _reads(reduction, layout, "argument") if reduction.part != "rest" else ():
-        stream = _stream(place, nest, reduction)
+        stream = None if place.buffer in asked else _stream(place, nest, reduction)
         if stream is not None:
             found.setdefault(place.buffer, stream)
     return tuple(found.values())

@@ -171,8 +171,10 @@ def given_outputs(out: Any, shapes: Sequence[tuple[int, ...]], inputs: Sequence[
 def _check_output(view: Floats, name: str, shape: tuple[int, ...]) -> None:
     if view.shape != shape:
         raise ArrayError(f"{name} has shape {view.shape}", expected=f"shape {shape}")
-    if not (view.flags.c_contiguous and view.flags.aligned):
+    if not view.flags.c_contiguous:
         raise ArrayError(f"{name} is not contiguous", expected="a C-contiguous array")
+    if not view.flags.aligned:
+        raise ArrayError(f"{name} begins inside a float", expected="memory that begins at a multiple of 4 bytes")
     if not view.flags.writeable:
         raise ArrayError(f"{name} is read-only", expected="a writable array")
 

@@ -6,7 +6,6 @@ computing the softmax in it. Caching allocators spare PyTorch's and JAX's users 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import weakref
@@ -32,8 +31,9 @@ LARGE = 1 << 20
 KEPT = 256 << 20
 """The most bytes that are kept for later results."""
 
-_free: dict[int, list[Floats]] = {}
-"""Blocks that no result uses, by size: any number of threads take and give them."""
+_free: dict[int, Floats] = {}
+"""Blocks that no result uses, by identity, in the order in which they came back: any number of threads take and give
+them. There are never many, as all are large."""
 
 _owners: dict[int, weakref.ref[ctypes.Array[ctypes.c_float]]] = {}
 """One for each result that is alive, which gives its block back when it is not."""
@@ -57,18 +57,20 @@ def result(shape: tuple[int, ...]) -> Floats:
 
 def _taken(floats: int) -> Floats:
     wanted = floats + PAGE // 4
-    try:
-        return _free[wanted].pop()
-    except (KeyError, IndexError):
-        return np.empty(wanted, dtype=np.float32)
+    for key, block in reversed(list(_free.items())):
+        if block.size == wanted and _free.pop(key, None) is block:
+            return block
+    return np.empty(wanted, dtype=np.float32)
 
 
 def _given_back(block: Floats, owner: weakref.ref[ctypes.Array[ctypes.c_float]]) -> None:
     _owners.pop(id(owner), None)
-    _free.setdefault(block.size, []).append(block)
-    kept = sum(4 * size * len(blocks) for size, blocks in list(_free.items()))
-    for size, blocks in list(_free.items()):
-        while kept > KEPT and blocks:
-            with contextlib.suppress(IndexError):
-                blocks.pop(0)
-            kept -= 4 * size
+    if block.nbytes > KEPT:
+        return
+    _free[id(block)] = block
+    kept = sum(each.nbytes for each in list(_free.values()))
+    for key, oldest in list(_free.items()):
+        if kept <= KEPT:
+            break
+        kept -= oldest.nbytes
+        _free.pop(key, None)

@@ -9,7 +9,7 @@ after  →  for groups of vectors of i': {
 
 ``Function.several`` in ``math.py`` says why. A stage ends at each such call; scalars that a later stage reads are kept
 in an array, which compilers hold in registers once the loops are unrolled. A group is as many vectors as the registers
-have room for: ``ABREAST``.
+have room for (``lower/groups.py``).
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.math import FUNCTIONS
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.vectors import Used, VectorPrinter, indented, statement_lines, unrolled
+from ilang_eq.lower.groups import grouped_from
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Scalar, Statement
 from ilang_eq.lower.scalar import Call, spell
 from ilang_eq.lower.walk import loads, mentions, updates
-
-MOST_SIDE_BY_SIDE = 8
-"""Vectors of several loops that make up a group; ``ABREAST`` says how many of them go at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +98,10 @@ def _moves(call: Call, nest: VectorNest) -> bool:
 
 
 def _side_by_side(nest: VectorNest) -> tuple[tuple[For, ...], tuple[For, ...]]:
-    """The loops of ``nest`` around a stage, and those inside: 2 to ``MOST_SIDE_BY_SIDE`` vectors, or all of one loop.
-
-    No loops where there is one vector.
-    """
+    """The loops of ``nest`` around a stage, and those whose vectors go in groups; none if there is one vector."""
     vectors = [loop.limit or 1 for loop in nest.loops[:-1]] + [(nest.loops[-1].limit or 1) // nest.lanes]
-    first = len(vectors) - 1
-    while first > 0 and prod(vectors[first - 1 :]) <= MOST_SIDE_BY_SIDE:
-        first -= 1
-    enough = nest.lanes > 1 and prod(vectors[first:]) > 1
-    return (nest.loops[:first], nest.loops[first:]) if enough else (nest.loops, ())
+    first = grouped_from(vectors) if nest.lanes > 1 else None
+    return (nest.loops, ()) if first is None else (nest.loops[:first], nest.loops[first:])
 
 
 def iterations_apart(nest: VectorNest, inside: Sequence[For]) -> bool:

@@ -49,7 +49,7 @@ from ilang_eq.lower.walk import buffers_of, code
 from ilang_eq.lower.widths import dividing
 
 TASK_CYCLES = 40.0
-"""Finding the position of a task that several loops make up: a division or two."""
+"""Finding the position of tasks that several loops make up: a division or two for each row of the last."""
 SPLIT_CYCLES = 0.75
 """Each line of the parts of an argument's rows that comes to vectors out of the second level: NumPy's arrays begin 16
 bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
@@ -235,7 +235,7 @@ class _Issued(NamedTuple):
 def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Known, seen: Issued) -> _Issued:
     used = tasks.used(threads)
     share = tasks.share(used)
-    search = tasks.number * TASK_CYCLES / machine.clock_ghz if tasks.nested else 0.0
+    search = tasks.positions * TASK_CYCLES / machine.clock_ghz
     times = (*issue_times(loop, machine, known, seen), search)
     rows = (*row_by_row(loop), False)
     return _Issued(tuple([time * share for time in times]), rows, share, tasks.entered if used > 1 else 0.0)

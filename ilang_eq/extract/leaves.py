@@ -154,10 +154,14 @@ def _recurs(statements: Statements, stack: Stack) -> bool:
 def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, known: Known = NOTHING) -> Tally:
     """What every execution of ``statements`` asks for."""
     places = turned(*stack.loops[-2:]) if len(stack.loops) > 1 and stack.innermost else frozenset[Load]()
-    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), places)
+    sums = (stack.mask(s.target) for s in statements if isinstance(s, Accumulate))
+    tiles = any(_stays_in_registers(mask, stack) for mask in sums)
+    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, places)
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
+            case Assign(target) if target.buffer in known.begun and isinstance(statement.value, Constant):
+                tally.slots += stack.executions(stack.mask(target)) / lanes
             case Assign(target):
                 _store(target, value, tally)
             case Accumulate(target, op):
@@ -212,7 +216,7 @@ def _load(place: Load, tally: Tally) -> Term:
     if term is None:
         mask = tally.stack.mask(place)
         term = tally.terms[place] = Term(mask)
-        if place.indices:
+        if place.indices and place.buffer not in tally.known.near:
             times = tally.loads(mask)
             tally.load(place, mask, times)
             tally.broadcast(mask, times)
@@ -288,8 +292,10 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     # lanes that several rows of a tile add to are folded once for each tile
     several = folds and any(not mask >> n & 1 for n in range(stack.unrolled, len(stack.loops) - 1))
     moves = stack.accumulated(mask) if constant and not several else stack.entered * stack.copies(mask)
-    tally.load(target, mask, moves)
-    tally.store(target, mask, moves)
+    if target.buffer not in tally.known.begun:
+        tally.load(target, mask, moves)
+    if target.buffer not in tally.known.near:
+        tally.store(target, mask, moves)
     if folds:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal as Choice
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Mask, Stack
+from ilang_eq.lower.groups import AARCH64, AVX512, OTHERS, grouped_from
 from ilang_eq.lower.ir import Load
-from ilang_eq.lower.widths import WIDTHS
+from ilang_eq.lower.widths import WIDTHS, dividing
 
 GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
@@ -43,10 +45,10 @@ FUNCTIONS = frozenset[RateName](("exp", "ln", "pow"))
 """The rates of what takes all units and nearly all slots, so that little else runs beside it: on Zen 3 rows of
 exp(x − m) that are summed take 1.42 cycles a float, with functions beside the rest 1.19 by the model; and 2.4 if x is
 gathered across rows, where it was 1.5."""
-WAITING = {1: 1.25, 2: 1.1, 3: 1.1}
-"""How many times as long functions take that are applied to so few of the widest vectors side by side
-(``c/abreast.py``). exp of rows of 8 and 16 floats takes 1.17 to 1.45 of what the model has without on Zen 3, of 32 to
-96 0.96 to 1.1; all of a Gaussian sum in 64 dimensions 1.1 with two and 1.2 with three instead of four."""
+WAITING = {1: 1.35}
+"""How many times as long functions take that are applied to so few vectors side by side (``lower/groups.py``). exp of
+rows in parts of 8 and 16 floats takes 1.64 and 1.33 of the time on Zen 3 that parts of 32 to 96 take, in twos or fours,
+which differ by 2 %."""
 
 
 class Term(NamedTuple):
@@ -62,14 +64,18 @@ class Known(NamedTuple):
     Args:
         padded: they can be read beyond the end of an axis, as far as tiles go: their last dimension holds whole tiles.
         panels: reductions into registers ask for their lines some steps ahead (``c/ahead.py``).
+        begun: their register tiles begin with a number, and with nothing that is loaded.
+        near: the next tile takes them out of the registers that they are computed in.
     """
 
     padded: frozenset[str] = frozenset()
     panels: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
+    near: frozenset[str] = frozenset()
 
     def of(self, buffers: Iterable[str]) -> Known:
         """What is known of ``buffers``."""
-        return Known(self.padded.intersection(buffers), self.panels.intersection(buffers))
+        return Known(*(which.intersection(buffers) for which in self))
 
 
 NOTHING = Known()
@@ -79,9 +85,12 @@ NOTHING = Known()
 class Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
-    ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of functions, and ``masking`` what
-    a mask adds to the first.
-    ``jams`` says whether several rows are added to one at a time. What is ``turned`` makes columns of rows.
+    Instructions take ``slots``. ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of
+    functions, ``spreading`` that of loading elements over registers, ``masking`` what a mask adds to the first, and
+    ``chain`` that of waiting for accumulators, each of which takes ``sums`` loads to begin with. Bytes are ``loaded``
+    and ``stored``. Of ``terms`` in memory so many ``rows`` have addresses of their own.
+    ``jams`` says whether several rows are added to one at a time, ``tiles`` whether sums are held in registers. What
+    is ``turned`` makes columns of rows.
     """
 
     stack: Stack
@@ -89,6 +98,7 @@ class Tally:
     lanes: int
     known: Known
     jams: bool = False
+    tiles: bool = False
     turned: frozenset[Load] = frozenset()
     slots: float = 0.0
     multiplying: float = 0.0
@@ -140,15 +150,20 @@ class Tally:
         along = (mask for mask in loaded if mask & self.stack.innermost)
         return max((self.stack.copies(mask) / self.width(mask) for mask in along), default=0.0)
 
-    def abreast(self, mask: Mask) -> int:
-        """How many of the widest vectors a function is applied to side by side, if its argument moves with ``mask``."""
-        if self.stack.loops[-1].width is None:
-            return STRIP // WIDTHS[0]
-        vectors = max(1, int(self.stack.copies(mask)) // WIDTHS[0])
-        if self.machine.vector_registers > 16 and vectors <= 7:
-            return vectors
-        most = (6, 5, 4, 2, 3) if self.machine.vector_registers > 16 else (4, 2, 3)
-        return next((count for count in most if vectors % count == 0), 1)
+    def abreast(self) -> int:
+        """How many vectors a function is applied to side by side."""
+        grouping = AARCH64 if self.machine.vector_registers > 16 else OTHERS
+        grouping = AVX512 if self.machine.vector_bits == 512 else grouping
+        *outer, last = (loop.width for loop in self.stack.unit)
+        if last is None:
+            last = STRIP
+        lanes = WIDTHS[0] if not self.tiles else dividing(last)
+        if last % lanes:
+            return 1
+        # rows of what is not summed in registers go one by one
+        vectors = [*((width or 1 for width in outer) if self.tiles else ()), last // lanes]
+        first = grouped_from(vectors)
+        return 1 if first is None else grouping.abreast(prod(vectors[first:]) * lanes // min(lanes, self.machine.lanes))
 
     def ask(self) -> None:
         """Charge asking for the lines of panels ahead: an instruction that takes a load port, for each."""
@@ -167,7 +182,7 @@ class Tally:
         if rate in ADDERS:
             self.adding += time
         elif rate in FUNCTIONS:
-            self.calling += time * (WAITING.get(self.abreast(mask), 1.0) if width > 1 else 1.0)
+            self.calling += time * (WAITING.get(self.abreast(), 1.0) if width > 1 else 1.0)
         else:
             self.multiplying += time
 

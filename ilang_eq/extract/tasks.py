@@ -21,12 +21,12 @@ class Tasks(NamedTuple):
 
     Attributes:
         number: of tasks at a time.
-        nested: whether several loops make them up.
+        positions: how often that of a task is found in several loops that make them up: once for each row of the last.
         entered: how often there are tasks: parallel loops that are entered.
     """
 
     number: float
-    nested: bool = False
+    positions: float = 0.0
     entered: float = 1.0
 
     def used(self, threads: int) -> int:
@@ -43,7 +43,8 @@ def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> 
     if threads > 1 and not nest.parallel:
         return Tasks(max(1.0, _chunks(loop, nest, (), buffers)))
     rows = _rows(loop)
-    found = Tasks(prod(row.trips for row in rows), len(rows) > 1)
+    *outer, last = (row.trips for row in rows) if rows else (1.0,)
+    found = Tasks(prod(outer) * last, prod(outer) if outer else 0.0)
     if threads == 1 or not rows or found.number >= FEW:
         return found
     tiles = _tiles(rows[-1].body)

@@ -61,7 +61,7 @@ class Loop:
         return tuple(dict.fromkeys(chain.from_iterable(inside)))
 
     @cached_property
-    def unrolled(self) -> Unit | None:
+    def constant(self) -> Unit | None:
         """The perfect nest of constant loops that this one heads, and its body; None if it is none or too big."""
         loops: list[Loop] = [self]
         while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
@@ -71,6 +71,39 @@ class Loop:
         if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(loops[-1], body):
             return None
         return tuple(loops), body
+
+    @cached_property
+    def unrolled(self) -> Unit | None:
+        """The same, but for a loop that goes around a register tile, which stays a loop."""
+        nest = self.constant
+        return None if nest is not None and len(nest[0]) > 1 and _reduces(self, nest[1]) else nest
+
+    @cached_property
+    def tile(self) -> Leaves:
+        """What the unrolled nests do that this loop goes around, or is; nothing if there is something else in it."""
+        if self.unrolled is not None:
+            return self.unrolled[1]
+        match self.body:
+            case (Loop() as only,):
+                return only.tile
+            case _:
+                nests = [node.unrolled if isinstance(node, Loop) else None for node in self.body]
+                return tuple(chain.from_iterable(nest[1] for nest in nests if nest)) if None not in nests else ()
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Of this loop and of those inside."""
+        inner = (node.variables for node in self.body if isinstance(node, Loop))
+        return frozenset((self.variable,)).union(*inner)
+
+    @cached_property
+    def widths(self) -> tuple[int | None, ...]:
+        """Of this loop and of those inside, as far as each is all there is in the one around it."""
+        match self.body:
+            case (Loop() as only,):
+                return self.width, *only.widths
+            case _:
+                return (self.width,)
 
     @cached_property
     def is_phase(self) -> bool:
@@ -140,6 +173,12 @@ def turned(around: Loop, inner: Loop) -> frozenset[Load]:
 def turns(loop: Loop) -> bool:
     """Whether ``loop`` and the one in it make columns of rows, several at a time."""
     return any(isinstance(node, Loop) and bool(turned(loop, node)) for node in loop.body)
+
+
+def _reduces(loop: Loop, body: Leaves) -> bool:
+    """Whether all that ``body`` adds to stays as ``loop`` runs: such a loop goes around a register tile."""
+    sums = [statement for statement in body if isinstance(statement, Accumulate)]
+    return bool(sums) and not any(_moves(s, loop) for s in sums)
 
 
 def _own(loop: Loop) -> Leaves:

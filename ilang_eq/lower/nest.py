@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ilang_eq.lang.expr import Access, Expr, Literal
-from ilang_eq.lang.graph import Input, Source, Value
+from ilang_eq.lang.graph import Source
 from ilang_eq.lower.ir import Extent, Statement
 
 
@@ -135,12 +135,3 @@ class Instance:
         """The block whose iterations each have a value of their own."""
         start = self.start
         return start.parent if start is not None and self.running else self.block
-
-
-def is_node(source: Source) -> bool:
-    """Whether ``source`` is computed by a node."""
-    match source:
-        case Value():
-            return True
-        case Input() | Literal():
-            return False

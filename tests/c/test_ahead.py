@@ -260,3 +260,17 @@ def test_what_is_not_in_panels_is_not_asked_for() -> None:
 )
 def test_scalars_and_rows_are_no_panels(component: Component) -> None:
     assert "fetch_ahead" not in emit(program(component))
+
+
+def test_rows_that_passes_ask_for_are_not_asked_for_twice() -> None:
+    """A softmax of four rows at a time, which come back to them: four rows of 4096 floats take 0.87 of the time so."""
+    rows = (
+        (I & i(">ij~i|i:4|"))
+        >> i("ij-i~ij|i:4,j:32|i1ji'j'")
+        >> i("^ij~ij|i:4,j:32|iji'j'0")
+        >> (I & i("+ij~i|i:4|i0i'j"))
+        >> i("ij/i~ij|i:4|i10i'j")
+    )
+    source = emit(program(rows))
+    assert "in0_asked" in source
+    assert "in0_streamed" not in source

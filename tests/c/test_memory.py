@@ -52,13 +52,31 @@ def test_results_are_plain_arrays() -> None:
     assert out.sum() == 12
 
 
-def test_no_more_is_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "KEPT", 3 * 4 * (1000 + 16))
-    results = [memory.result((size,)) for size in (1000, 1000, 1000, 1000, 500)]
-    del results
-    gc.collect()
-    assert sum(4 * size * len(blocks) for size, blocks in memory._free.items()) <= memory.KEPT
-    assert any(memory._free.values())
+def kept() -> list[int]:
+    """The floats of what is kept, without those that let it begin with a page."""
+    return [block.size - memory.PAGE // 4 for block in memory._free.values()]
+
+
+def test_no_more_is_kept_than_is_said_and_what_came_back_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "KEPT", 3 * 4 * (1000 + memory.PAGE // 4))
+    results = [memory.result((size,)) for size in (1000, 999, 1000, 998, 500)]
+    while results:
+        results.pop(0)
+    assert kept() == [1000, 998, 500]
+
+
+def test_what_is_too_large_to_be_kept_drives_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "KEPT", 4 * (1000 + memory.PAGE // 4))
+    small, large = memory.result((1000,)), memory.result((1001,))
+    del small, large
+    assert kept() == [1000]
+
+
+def test_sizes_that_come_once_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "KEPT", 4 * (2000 + memory.PAGE // 4))
+    for size in range(1000, 1100):
+        memory.result((size,))
+    assert len(memory._free) <= 2
 
 
 def test_small_results_are_left_to_numpy() -> None:

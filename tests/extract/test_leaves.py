@@ -99,10 +99,12 @@ def test_rows_are_folded_beside_what_follows() -> None:
 
 
 def test_functions_take_longer_of_few_vectors() -> None:
-    """Rows of a tile of 16 floats stand alone, of 32 in twos, of 64 in fours."""
-    shape, zen = (64, 4096), load("x86_64_zen")
-    alone, twos, fours = (issue(i(f"^ij~ij|j:{tile}|"), shape, machine=zen) for tile in (16, 32, 64))
-    assert alone > 1.1 * twos > 1.1 * fours
+    """Rows of a tile of 16 floats stand alone, of 32 and 64 in fours, also where some are not whole."""
+    zen = load("x86_64_zen")
+    alone, fours, more = (issue(i(f"^ij~ij|j:{tile}|"), (64, 3840), machine=zen) for tile in (16, 32, 64))
+    assert alone > 1.2 * fours
+    assert fours == pytest.approx(more, rel=0.02)
+    assert issue(i("^ij~ij|j:64|"), (64, 3856), machine=zen) == pytest.approx(more, rel=0.02)
 
 
 def test_functions_leave_no_slots() -> None:
@@ -148,8 +150,9 @@ def test_additions_go_beside_multiplications_where_they_have_ports_of_their_own(
 
 
 def test_lanes_that_rows_of_a_tile_share_are_folded_once_for_each_tile() -> None:
-    rows, tiles = (seconds(i(f"+ij~.|{tile}"), (64, 64)) for tile in ("j:16|ijj'", "i:4,j:16|iji'j'"))
-    assert tiles < 0.5 * rows
+    """With a fold for each row it would take twice as long as row by row; measured, both take as long on Zen 3."""
+    rows, tiles = (seconds(i(f"+ij~.|{tile}"), (256, 256)) for tile in ("j:16|ijj'", "i:4,j:16|iji'j'"))
+    assert tiles < 1.4 * rows
 
 
 @pytest.mark.parametrize(("columns", "faster"), [(8, True), (32, False)])

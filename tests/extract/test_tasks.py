@@ -43,12 +43,12 @@ def product(rows: int, inner: int, columns: int) -> Nest:
 
 def test_many_panels_are_the_tasks() -> None:
     tasks = tasks_of(product(600, 1024, 512), threads=2)
-    assert (tasks.number, tasks.nested, tasks.entered) == (8, False, 1)
+    assert (tasks.number, tasks.positions, tasks.entered) == (8, 0, 1)
 
 
 def test_few_panels_have_tiles_of_rows_in_each_block() -> None:
     tasks = tasks_of(product(600, 1024, 448), threads=2)
-    assert (tasks.number, tasks.nested) == (100, False)
+    assert (tasks.number, tasks.positions) == (100, 0)
     assert tasks.entered == 7 * 4 * 2, "a panel is packed and used, block by block"
     assert tasks_of(product(600, 1024, 448), threads=1).number == 7
 
@@ -65,7 +65,7 @@ def test_what_reduces_in_a_row_besides_tiles_is_not_left_to_one_thread() -> None
 
 def test_rows_of_several_loops() -> None:
     tasks = tasks_of(nest(i("+ijk~ij|i:4,j:8|iji'j'k"), (40, 64, 100)), threads=3)
-    assert (tasks.number, tasks.nested) == (80, True)
+    assert (tasks.number, tasks.positions) == (80, 10)
     assert tasks.used(3) == 3
     assert tasks.share(3) == 27 / 80
     assert tasks.share(1) == 1.0
