@@ -1,10 +1,10 @@
 """The full cost model: what a lowered program takes on a machine, in closed form.
 
 Each nest takes as long as the slower of issuing its instructions (``issue``) and moving its data into each level of
-the memory hierarchy (``footprint``), most of which overlap. Waiting for accumulators, and for lines that no prefetcher
-sees coming as far as computing does not hide it, and entering parallel loops, add to that. Nests of a kernel follow
-each other, and so do the phases of a nest, unless they ask for what the others need (``lower/passes.py``): those
-overlap with each other.
+the memory hierarchy (``footprint``), most of which overlap. Accumulators are waited for as a part of computing. Waiting
+for lines that no prefetcher sees coming, as far as computing does not hide it, and entering parallel loops, add to
+that. Nests of a kernel follow each other, and so do the phases of a nest, unless they ask for what the others need
+(``lower/passes.py``): those overlap with each other.
 
 The arrays are taken to be warm: a program whose buffers all fit a level together moves nothing into it.
 """
@@ -352,9 +352,11 @@ def _moving(
         own = () if outer.shared else found.items()
         bytes_ = moved.bytes + sum([t.apart for buffer, t in own if buffer not in known.panels])
         seconds, awaited = ((_transfer(bytes_ - less, share, outer) + hidden) * NS for less in (spared, asked))
-        phases.append((*parts, Part(outer.name, seconds, awaited, outer.shared)))
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
-        stall += (waited * share + (1.0 - machine.hides) * unforeseen) * NS
+        issue, *others = parts
+        computed = computing(issue.seconds / NS + waited * share)
+        phases.append((computed, *others, Part(outer.name, seconds, awaited, outer.shared)))
+        stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 

@@ -19,6 +19,7 @@ from math import prod
 from ilang_eq.extract.tally import Known
 from ilang_eq.extract.trips import Loop
 from ilang_eq.lower.ir import Accumulate, Assign, Constant
+from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads
 
 MOST_ELEMENTS = 512
@@ -70,6 +71,7 @@ def _near(loops: Sequence[Loop], begun: frozenset[str]) -> frozenset[str]:
 
 
 def _is_small_sum(loop: Loop) -> bool:
+    """Whether it is unrolled, and leaves registers to the tile: functions take all."""
     widths = loop.widths
     small = None not in widths and prod(width or 0 for width in widths) <= MOST_ELEMENTS
-    return small and any(isinstance(s, Accumulate) for s in loop.tile)
+    return small and any(isinstance(s, Accumulate) for s in loop.tile) and not calls_functions(loop.tile)

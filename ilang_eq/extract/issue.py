@@ -29,7 +29,7 @@ With 4, more loops than needed are found."""
 FORESEEN = 16
 """Iterations of a reduction whose end branch prediction sees, so that what follows begins meanwhile. Of tiles of
 6 × 16, four and six of them one after another, each takes 30 cycles besides 6.2 for each of 16 steps on Zen 3, and 38
-and 45 besides 32 steps; alone 15 to 18 with either."""
+and 45 besides 32 steps; alone 15 to 18 with either, and 1 to 4 of 16 to 64 if it is near (``in_registers.py``)."""
 Issued = dict[Hashable, list[float]]
 """What loops take phase by phase, by what decides it."""
 
@@ -100,10 +100,12 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     else:
         steps /= STRIP if only_folds(body, inner) else machine.lanes
         body_time = leaf_time(body, inner, machine, known)
-    return body_time + (steps + stack.iterations * _entering(loop, machine)) / machine.clock_ghz
+    return body_time + (steps + stack.iterations * _entering(loop, machine, known)) / machine.clock_ghz
 
 
-def _entering(loop: Loop, machine: Machine) -> float:
+def _entering(loop: Loop, machine: Machine, known: Known) -> float:
     """Cycles to set up ``loop`` and leave it: accumulators of a long reduction are waited for."""
     tiles = loop.reduces and any(isinstance(node, Loop) and node.unrolled is not None for node in loop.body)
+    if tiles and known.near and not known.near.isdisjoint(loop.buffers):
+        return 0.0
     return machine.entry_cycles if tiles and loop.trips > FORESEEN else ENTRY_CYCLES

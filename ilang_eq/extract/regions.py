@@ -367,8 +367,7 @@ def _phases(loop: Loop, arrays: Mapping[str, _Array], seen: Seen) -> tuple[Regio
 
 def _phase(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touch]]:
     """The same for one that does one thing all along: the loops in its body are no regions of their own."""
-    short = loop.constant is not None
-    touched = [t if t.over(loop) is t and not short else t.in_memory() for t in _touched(loop, arrays)]
+    touched = [touch if touch.over(loop) is touch else touch.in_memory() for touch in _touched(loop, arrays)]
     through = [touch.over(loop) for touch in touched]
     if turns(loop):
         # block by block, each line as a whole
