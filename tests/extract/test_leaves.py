@@ -44,9 +44,12 @@ def test_dear_functions_cost_more(cheap: str, dear: str, machine: Machine) -> No
 
 
 def test_short_sums_overlap_with_the_next_ones() -> None:
-    """A core that looks but one instruction ahead waits for each; long sums of a product take as long either way."""
+    """A core that looks but one instruction ahead waits for each; long sums of a product take as long either way.
+
+    Its factors and its result stay in the nearest cache, so that it waits for no accumulator either.
+    """
     short = i("+ij~i|j:48|ijj'"), (256, 1024)
-    long = matmul("|i:4,j:16|ijki'j'"), (64, 4096), (4096, 64)
+    long = matmul("|i:4,j:16|ijki'j'"), (4, 256), (256, 16)
     near = replace(MACHINE, window=1.0)
     assert issue(*short, machine=near) > 1.1 * issue(*short)
     assert issue(*long, machine=near) == issue(*long)

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ilang_eq.extract import refine
+from ilang_eq.extract.assemble import Block
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Stands for a graph of so many expressions that a step goes to the next size; for its schedule, too."""
+    """Stands for a graph of so many expressions that a step goes to the next size; for its schedule, too.
+
+    Its register tiles have ``alone`` steps, if that is not 0.
+    """
 
     name: str
     size: int
+    alone: int = 0
     nodes: tuple[int, ...] = tuple(range(refine.LOOK))
 
     @property
     def tiles(self) -> Mapping[int, int]:
         return {0: self.size}
+
+    @property
+    def blocks(self) -> Mapping[int, Block]:
+        return {7: Block(1, {0: self.alone})} if self.alone else {}
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Stand:
         return self.graph
 
     def retiled(self, tiles: Mapping[int, int]) -> Stand:
-        return Stand(Plan(self.graph.name, tiles[0]))
+        return Stand(replace(self.graph, size=tiles[0]))
 
 
 @dataclass(frozen=True)
@@ -52,9 +61,9 @@ class Table:
         return min(self.costs[plan.name].get(plan.size, 10.0), most)
 
 
-def walked(table: Table, in_the_end: Sequence[int] = SIZES) -> Plan:
+def walked(table: Table, in_the_end: Sequence[int] = SIZES, alone: int = 0) -> Plan:
     """Where the search ends, of candidates that all begin with tiles of 8."""
-    begin = [Stand(Plan(name, 8)) for name in table.costs]
+    begin = [Stand(Plan(name, 8, alone)) for name in table.costs]
     found = refine.refined(cast("Any", begin), {0: SIZES}, {0: in_the_end}, cast("Any", table))
     return cast("Any", found[0].graph)
 
@@ -152,3 +161,15 @@ def test_a_step_looks_first_along_the_axis_of_the_one_before() -> None:
     first, second, *_ = refine._nearby(cast("Any", now), cast("Any", before), options, rival=0.5)
     assert {tiles[0] for tiles in first} == {4, 8, 32}
     assert second == [{0: 16, 1: 16}]
+
+
+def test_a_register_tile_that_stands_alone_is_looked_at_beyond_what_costs_more() -> None:
+    """And if that gains, the walk goes on from there."""
+    costs = {8: 1.0, 4: 1.1, 2: 1.1, 1: 0.8}
+    assert walked(Table({"one": {**costs, 1: 0.9}}), alone=1).size == 1
+    assert walked(Table({"one": costs})).size == 8
+    assert walked(Table({"one": {8: 1.0, 4: 1.1, 2: 0.9, 1: 0.8}}), alone=2).size == 1
+
+
+def test_a_register_tile_alone_has_to_gain_something() -> None:
+    assert walked(Table({"one": {8: 1.0, 4: 1.1, 2: 1.1, 1: 0.995}}), alone=1).size == 8
