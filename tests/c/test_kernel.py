@@ -121,6 +121,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "out rank": (lambda: MATMUL(ones(2, 2), ones(2, 2), out=ones(4)), r"out has shape \(4,\)"),
     "out dtype": (lambda: MATMUL(ones(2, 2), ones(2, 2), out=np.ones((2, 2))), "out has dtype float64"),
     "out layout": (lambda: MATMUL(ones(2, 2), ones(2, 2), out=ones(2, 2).T[::-1]), "out is not contiguous"),
+    "out within a float": (
+        lambda: MATMUL(ones(2, 2), ones(2, 2), out=np.ndarray((2, 2), np.float32, buffer=bytearray(20), offset=1)),
+        "out begins inside a float",
+    ),
     "out read-only": (
         lambda: MATMUL(ones(2, 2), ones(2, 2), out=np.broadcast_to(np.float32(1), (2, 2)).copy().view(Frozen)),
         "out is read-only",

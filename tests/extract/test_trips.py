@@ -106,6 +106,23 @@ def test_rows_are_added_to_one_by_one_where_functions_compute_them() -> None:
     assert not any(adding(("j",), function=True, limit=64))
 
 
+def test_parts_of_rows_are_added_to_one_by_one_where_nothing_holds_them() -> None:
+    """As values of attention, key by key; not what a loop around a tile comes back to, nor what comes once."""
+
+    def adding(rows: int, around: int) -> list[bool]:
+        into = Accumulate(Load("out0", (Index(("j", "j'")),)), "add", Load("in0", (Index(("k",)), Index(("j", "j'")))))
+        tile = For("j'", J, 1, 16, ("j",), (into,))
+        steps = For("k'", K, 1, 8, (), (tile,)) if rows else tile
+        parts = For("j", J, 16, None, (), (steps,))
+        (outer,) = evaluate((For("k", K, 1, None, (), (parts,)),), {(0, 1): 100, (1, 0): around})
+        assert isinstance(outer, Loop)
+        return row_by_row(outer)
+
+    assert adding(rows=0, around=50) == [True, False]
+    assert adding(rows=8, around=50) == [False, False]
+    assert adding(rows=0, around=1) == [False, False]
+
+
 @pytest.mark.parametrize(("extent", "rows", "columns"), [(960, 6, 16), (1000, 16, 6), (4096, 96, 16), (200, 6, 32)])
 def test_tiles_beyond_the_diagonal_do_not_run(extent: int, rows: int, columns: int) -> None:
     def nest(summed: tuple[Extent, ...]) -> float:
