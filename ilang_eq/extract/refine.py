@@ -34,8 +34,9 @@ BEGINNERS = 8
 WALKS = 3
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
-BEHIND = 1.1
-"""Candidates that take this many times as long as the best after its walk take no further step."""
+BEHIND, BEHIND_OF_MANY = 1.1, 1.06
+"""Candidates that take this many times as long as the best after its walk take no further step; of many expressions,
+which take long to judge, fewer do: none of the picks of 95 components costs more for it."""
 
 NEAR = 1.02
 """Candidates that take this many times as long as the best after its walk step along one axis only."""
@@ -137,7 +138,7 @@ def refined(
     walked: list[Sized] = []
     rival = math.inf
     for candidate, *_ in _alike(begun)[:WALKS]:
-        if candidate.cost < BEHIND * rival:
+        if candidate.cost < (BEHIND if _reach(candidate) > 1 else BEHIND_OF_MANY) * rival:
             walked.append(_walked(candidate, options, judge, rival))
             rival = min(rival, walked[-1].cost)
     best = min(walked, key=lambda c: c.cost)

@@ -75,7 +75,7 @@ class Known(NamedTuple):
 
     def of(self, buffers: Iterable[str]) -> Known:
         """What is known of ``buffers``."""
-        return Known(*(which.intersection(buffers) for which in self))
+        return Known(*(which and which.intersection(buffers) for which in self))
 
 
 NOTHING = Known()
