@@ -1,1 +1,1 @@
-(I | i("+jk~kj|j:256,k:16|jkk'j'")) >> i("ik-kj~kij|i:4,j:16:16,k:16|jk1ij'k'i'j''") >> (I & i("-kij~kij|i:4,j:16:16,k:16|jkij'k'i'j''0")) >> i("kij>kij~kij|i:4,j:16:16,k:16|jkij'k'i'j''01") >> i(">kij~ij|i:4,j:16:16,k:16|jkij'k'i'j''0")
+(I | i("+jk~kj|j:256|jkj'")) >> i("ik-kj~kij|i:2:6,j:16:16|j1ii'j'ki''j''") >> (I & i("-kij~kij|i:2:6,j:16:16|jii'j'ki''j''0")) >> i("kij>kij~kij|i:2:6,j:16:16|jii'j'ki''j''01") >> i(">kij~ij|i:2:6,j:16:16|jii'j'ki''j''0")

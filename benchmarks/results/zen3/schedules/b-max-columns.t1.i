@@ -1,1 +1,1 @@
-i(">ji~i|i:8,j:6|jij'i'")
+i(">ji~i|i:48,j:6|jij'i'")

@@ -1,1 +1,1 @@
-(I & i(">ik~i|i:4|")) >> i("ik-i~ik|i:4|i1i'k") >> i("^ik~ik|i:4|ii'k0") >> (i("ik*ikj~kij|i:4,j:16,k:4|i0kjk'i'j'") >> i("+kij~ij|i:4,j:16,k:4|ikjk'i'j'0") & i("+ik~i|i:4|i0i'k")) >> i("ij/i~ij|i:4|i01i'j")
+(I & i(">ik~i|i:4|")) >> i("ik-i~ik|i:4|i1i'k") >> i("^ik~ik|i:4|ii'k0") >> (i("ik*ikj~kij|i:4,j:16,k:4|i0kjk'i'j'") >> i("+kij~ij|i:4,j:16,k:4|ikjk'i'j'0") & i("+ik~i|i:4|i0i'k")) >> i("ij/i~ij|i:4,j:16|i01ji'j'")

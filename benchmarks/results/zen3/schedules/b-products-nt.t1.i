@@ -1,1 +1,1 @@
-(I | i("+ikl~ilk|k:64|iklk'")) >> i("ijl*ilk~iljk|j:6,k:4:16|ik1jk'lj'k''") >> i("+iljk~ijk|j:6,k:4:16|ikjk'lj'k''0")
+(I | i("+ikl~ilk|k:16|iklk'")) >> i("ijl*ilk~iljk|j:6,k:16|ik1jlj'k'") >> i("+iljk~ijk|j:6,k:16|ikjlj'k'0")

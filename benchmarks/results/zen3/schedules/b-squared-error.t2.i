@@ -1,1 +1,1 @@
-i("ij-ij~ij|i:4,j:24|iji'j'") >> (I & I) >> i("ij*ij~ij|i:4,j:24|iji'j'01") >> i("+ij~.|i:4,j:24|iji'j'0")
+i("ij-ij~ij|i:6,j:48|iji'j'") >> (I & I) >> i("ij*ij~ij|i:6,j:48|iji'j'01") >> i("+ij~.|i:6,j:48|iji'j'0")

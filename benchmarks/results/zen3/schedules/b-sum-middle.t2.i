@@ -1,1 +1,1 @@
-i("+ikj~ij|i:4,j:8|ikji'j'")
+i("+ikj~ij|i:4,j:16|ikji'j'")

@@ -1,1 +1,1 @@
-i("ji*j~ji|i:16,j:4|jij'i'") >> i("+ji~i|i:16,j:4|jij'i'0")
+i("ji*j~ji|i:64,j:6|jij'i'") >> i("+ji~i|i:64,j:6|jij'i'0")

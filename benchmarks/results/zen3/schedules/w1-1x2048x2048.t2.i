@@ -1,1 +1,1 @@
-i("ik*kj~ikj|j:32,k:4|ikjk'j'") >> i("+ikj~ij|j:32,k:4|ikjk'j'0")
+i("ik*kj~ikj|j:48,k:6|ikjk'j'") >> i("+ikj~ij|j:48,k:6|ikjk'j'0")
