@@ -1,7 +1,7 @@
 """How many vectors a function of many steps is applied to side by side: C's nests and the cost model go by the same.
 
 before →  for j' < 6: for i' < 32: e[j'][i'] = exp(x[j'][i'])      in registers of 8 floats
-after  →  groups of 4 vectors, four in each row
+after  →  six groups of 4 vectors, one in each row
 
 A core looks too few instructions ahead to find other vectors by itself, and has registers for a few.
 """
