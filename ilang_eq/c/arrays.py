@@ -146,11 +146,11 @@ def given_outputs(out: Any, shapes: Sequence[tuple[int, ...]], inputs: Sequence[
     """``out`` as the caller sees it and as NumPy does, checked against ``shapes`` and for overlaps.
 
     Raises:
-        ArrayError: the wrong number, type, shape or dtype; not contiguous or not writable; overlapping memory.
+        ArrayError: the wrong number, type, shape or dtype; not contiguous, aligned or writable; overlapping memory.
     """
     many = isinstance(out, tuple | list)
     if many != (len(shapes) > 1) or (many and len(out) != len(shapes)):
-        found = f"{len(out)} arrays" if many else "one array"
+        found = f"a {type(out).__name__} of {len(out)}" if many else "one array"
         wanted = "one array" if len(shapes) == 1 else f"a tuple of {len(shapes)} arrays"
         raise ArrayError(f"out is {found}", expected=wanted)
     given = list(out) if many else [out]

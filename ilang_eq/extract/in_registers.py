@@ -6,8 +6,8 @@ before →  for j' < 6: for i' < 16: t[j'][i'] = 0
 after  →  the tile *begins* with a number: it is neither set to that in memory nor loaded (``c/registers.py``); and it
           is *near*: compilers unroll what reads it, and take it out of the registers that it was computed in
 
-Setting 6 × 16 floats and loading them is taken for 19 cycles where 16 steps of their reduction take 110 on Zen 3. There
-the nearest distance takes 0.87 of the time if each tile is near, and so does a sum of relu(x·yᵀ) of 32 terms.
+On Zen 3 the nearest distance in 16 dimensions takes 0.88 of the time if each tile is near, and Σ_j relu(x·yᵀ) of 32
+terms 0.86 of what it takes in blocks of eight tiles.
 """
 
 from __future__ import annotations

@@ -292,6 +292,9 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     # lanes that several rows of a tile add to are folded once for each tile
     several = folds and any(not mask >> n & 1 for n in range(stack.unrolled, len(stack.loops) - 1))
     moves = stack.accumulated(mask) if constant and not several else stack.entered * stack.copies(mask)
+    if folds and stack.tiles < stack.entered:
+        # lanes that rows of constant number add to are folded once for each tile
+        moves = max(moves, stack.tiles * stack.copies(mask))
     if target.buffer not in tally.known.begun:
         tally.load(target, mask, moves)
     if target.buffer not in tally.known.near:

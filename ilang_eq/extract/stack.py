@@ -97,6 +97,14 @@ class Stack:
         """Every loop."""
         return (1 << len(self.loops)) - 1
 
+    @property
+    def tiles(self) -> float:
+        """How often the unit is reached together with the loops of constant length right around it."""
+        first = self.unrolled
+        while first and self.loops[first - 1].width is not None:
+            first -= 1
+        return self.reached[first]
+
     def mask(self, place: Load) -> Mask:
         """The loops that ``place`` moves with."""
         return self._moving(place.indices)
