@@ -35,9 +35,9 @@ from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
 from benchmarks.calm import Calm
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
+from benchmarks.newcomers import BREADTH
 from benchmarks.peers import numpy_ops
 from benchmarks.plot import plot
-from benchmarks.unseen import BREADTH
 from benchmarks.workloads import WORKLOADS, Workload, chosen
 from ilang_eq.extract.machine import Machine, detect
 

@@ -34,8 +34,8 @@ import numpy as np
 from benchmarks.calm import Calm
 from benchmarks.contest import seconds
 from benchmarks.judgement import Noise, Ranking, best_of, mean_regret, noise, ranking
+from benchmarks.newcomers import BREADTH
 from benchmarks.sampling import predict, sample
-from benchmarks.unseen import BREADTH
 from benchmarks.workloads import HELD_OUT, WORKLOADS, Shape, Workload, chosen
 from ilang_eq.c.build import build
 from ilang_eq.c.kernel import CKernel

@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.breadth import SEEN
 from benchmarks.contest import OURS
+from benchmarks.newcomers import NEWCOMERS
 from benchmarks.unseen import UNSEEN
 from benchmarks.workloads import HARNESS, WORKLOADS, Workload
 
@@ -54,9 +55,9 @@ def line(workload: Workload, one: Row, two: Row | None) -> str:
 
 
 def breadth(ones: Mapping[str, Row], twos: Mapping[str, Row]) -> list[str]:
-    """The rows of workloads without targets that have results: those unseen, then the others, each with their mean."""
+    """The rows of workloads without targets that have results, the last that were written down first, with means."""
     lines: list[str] = []
-    for group in (UNSEEN, SEEN):
+    for group in (NEWCOMERS, UNSEEN, SEEN):
         known = [w for w in group if w.name in ones]
         if known:
             lines += [*_HEAD, *(line(w, ones[w.name], twos.get(w.name)) for w in known), _mean(known, ones, twos), ""]

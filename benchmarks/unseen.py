@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.breadth import LOG_SUM, SEEN, SOFTMAX, over, product, row
+from benchmarks.breadth import LOG_SUM, SOFTMAX, over, product, row
 from benchmarks.formulas import EPSILON
 from benchmarks.workloads import Workload
 
@@ -158,5 +158,3 @@ UNSEEN: tuple[Workload, ...] = (
         {"add": 2048.0 * 2048 * 16, "max": 2 * 2048.0 * 2048 * 16},
     ),
 )
-
-BREADTH = (*SEEN, *UNSEEN)

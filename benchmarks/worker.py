@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from benchmarks.contest import CONTESTANTS, Contestant, Prepared, seconds
-from benchmarks.unseen import BREADTH
+from benchmarks.newcomers import BREADTH
 from benchmarks.workloads import WORKLOADS
 
 _KINDS = ("cold", "warm")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.contest import PEERS, Contestant
+from benchmarks.newcomers import BREADTH
 from benchmarks.peers import numpy_ops
-from benchmarks.unseen import BREADTH
 from benchmarks.workloads import WORKLOADS, Workload
 
 COMPILED = ("torch.compile", "torch max-autotune", "jax", "tinygrad")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.newcomers import BREADTH
 from benchmarks.peers import numpy_ops
-from benchmarks.unseen import BREADTH
 from benchmarks.workloads import HELD_OUT, WORKLOADS, Workload, chosen
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.shapes import infer
