@@ -31,7 +31,7 @@ _MOST_STATES = 1500
 """States of all classes together; spaces with more have never been narrow enough."""
 
 _PERMUTED = 3
-"""Output axes of which each may be the innermost; of more, only the last."""
+"""Output axes of which each may be the innermost; of more, only the last, but for copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,17 @@ def written_last(structure: Structure, variant: Variant, order: Order) -> AxisId
 
 
 def candidate_orders(structure: Structure, variant: Variant) -> tuple[Order, ...]:
-    """Reduced axes innermost, around the innermost output axis, or outermost; with different output axes innermost."""
+    """Reduced axes innermost, around the innermost output axis, or outermost; with different output axes innermost.
+
+    Of many output axes some may not be in the nest, and are whole: reduced axes around two of them only, too.
+    """
     out = structure.layouts.get(variant.of, structure.axes(variant.of))
     reduced = structure.reduced(variant)
     found: dict[Order, None] = {}
-    for innermost in reversed(out if len(out) <= _PERMUTED else out[-1:]):
+    if reduced and len(out) > _PERMUTED:
+        *rows, lane = out
+        found |= {(*(a for a in rows if a != row), *reduced, row, lane): None for row in rows}
+    for innermost in reversed(out if len(out) <= _PERMUTED or variant.of in structure.copies else out[-1:]):
         first = tuple(a for a in out if a != innermost)
         found |= dict.fromkeys(
             ((*first, *reduced, innermost), (*first, innermost, *reduced), (*reduced, *first, innermost))
