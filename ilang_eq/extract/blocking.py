@@ -26,12 +26,15 @@ def blocked(structure: Structure, schedule: Schedule, machine: Machine) -> Sched
 
 
 def tile_axes(nest: Nest, order: tuple[AxisId, ...], reduced: frozenset[AxisId]) -> tuple[AxisId, AxisId] | None:
-    """The two innermost output axes of a reduction's tile; None unless these, and all it loops over, are constant."""
+    """The two innermost output axes of a reduction's tile; None unless the whole tile is constant.
+
+    Of a reduction around two axes or more the tile is these: others are loops around it.
+    """
     outputs = [axis for axis in order if axis not in reduced]
     if not reduced or len(outputs) < 2:
         return None
-    first = min(order.index(axis) for axis in reduced)
-    if any(axis not in nest for axis in (*outputs[-2:], *(a for a in order[first:] if a not in reduced))):
+    inside = [axis for axis in order[min(map(order.index, reduced)) :] if axis not in reduced]
+    if any(axis not in nest for axis in (inside if len(inside) > 1 else outputs)):
         return None
     return outputs[-2], outputs[-1]
 

@@ -109,14 +109,15 @@ def written_last(structure: Structure, variant: Variant, order: Order) -> AxisId
 def candidate_orders(structure: Structure, variant: Variant) -> tuple[Order, ...]:
     """Reduced axes innermost, around the innermost output axis, or outermost; with different output axes innermost.
 
-    Of many output axes some may not be in the nest, and are whole: reduced axes around two of them only, too.
+    Of many output axes some are not in the nest, and are whole: reduced axes around two of them only, too. With three,
+    what is found so on Zen 3 takes 1.03 to 1.11 of the time of what is found without, and 0.65 in one case of six.
     """
     out = structure.layouts.get(variant.of, structure.axes(variant.of))
     reduced = structure.reduced(variant)
     found: dict[Order, None] = {}
     if reduced and len(out) > _PERMUTED:
         *rows, lane = out
-        found |= {(*(a for a in rows if a != row), *reduced, row, lane): None for row in rows}
+        found |= {(*(a for a in out if a not in (row, lane)), *reduced, row, lane): None for row in rows}
     for innermost in reversed(out if len(out) <= _PERMUTED or variant.of in structure.copies else out[-1:]):
         first = tuple(a for a in out if a != innermost)
         found |= dict.fromkeys(

@@ -5,13 +5,13 @@ The resources are those of ``full_model.py``, and so are the assumptions about t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import log2, prod
+from collections.abc import Sequence
+from math import log2
 
 import numpy as np
 
 from ilang_eq.extract import overlap
-from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, PAGE, WAITED
+from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
 from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.extract.tally import STRIP
@@ -113,42 +113,30 @@ def looping(sized: SizedRows) -> Demand:
     return demand
 
 
-def reading(
-    sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int, row: Sequence[AxisId] = ()
-) -> Demand:
+def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int) -> Demand:
     """Fetching an operand over ``axes`` that lives inside the first ``site`` loops.
 
     Args:
         last: for every row, the axis along which the operand is contiguous.
-        row: the last axes of an operand in memory, if more than that one is known.
     """
     within = sized.at(sized.covered(axes), sized.unit)
     times = within * np.where(within > 1, sized.runs, sized.at(sized.fetches(axes, site), sized.unit))
     demand = _moving(sized, times, axes, last)
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * sized.runs * (_ADDRESS_SLOTS * sized.on.slot)
-    if not row and site == 0 and len(set(last)) == 1 and last[0] is not None:
-        row = (last[0],)
-    demand[TRANSFERS:] = sized.caching(axes, site, row)
-    demand[APART] += sized.walks(axes, site, row)
+    whole = site == 0 and len(set(last)) == 1
+    demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
+    demand[APART] += sized.walks(axes, site, last[0] if whole else None)
     return demand
 
 
 def fetching(sized: SizedRows, axes: Sequence[AxisId]) -> Demand:
     """Reading an argument over ``axes``, as they lie in memory: several rows side by side come quicker than one."""
-    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0, _row(axes, sized.extents))
+    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0)
     gain = sized.on.machine.levels[-1].abreast
     if gain > 1.0:
         demand[-1] *= 1.0 - sized.abreast(axes) * (1.0 - 1.0 / gain)
     return demand
-
-
-def _row(axes: Sequence[AxisId], extents: Mapping[AxisId, int]) -> Sequence[AxisId]:
-    """The last of an argument's ``axes`` that are a row of it: of short ones several, but not all."""
-    first = len(axes) - 1
-    while first > 1 and prod(extents[axis] for axis in axes[first:]) * ELEMENT_BYTES < PAGE // 2:
-        first -= 1
-    return axes[first:]
 
 
 def writing(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int) -> Demand:

@@ -297,38 +297,37 @@ class SizedRows:
             self._known[key] = self.outside[self._grid[0], last]
         return self._known[key]
 
-    def caching(self, axes: Sequence[AxisId], site: int, row: Sequence[AxisId] = ()) -> Costs:
+    def caching(self, axes: Sequence[AxisId], site: int, along: AxisId | None = None) -> Costs:
         """(levels, rows, G): nanoseconds to move an operand out of each level but the first: what is not further in.
 
         Args:
-            row: the last axes of an operand that lies in memory whole: then short rows of it compete for few sets.
+            along: the last axis of an operand that lies in memory whole: then short rows of it compete for few sets.
         """
-        key = ("caching", frozenset(axes), (site, *row))
+        key = ("caching", frozenset(axes), (site, along))
         if key not in self._known:
-            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(row))
+            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(along))
             moved = fetched * self.fetches(axes, site)
-            overflows = (taken > self.on.capacities * self._usable(row))[:, :, site:]
+            overflows = (taken > self.on.capacities * self._usable(along))[:, :, site:]
             place = overflows.sum(axis=2) + site
             rows, points = self._grid
             self._known[key] = np.where(overflows[:, :, 0], moved[rows, place, points] / self.on.bandwidths, 0.0)
         return self._known[key]
 
-    def walks(self, axes: Sequence[AxisId], site: int, row: Sequence[AxisId]) -> Costs:
+    def walks(self, axes: Sequence[AxisId], site: int, along: AxisId | None) -> Costs:
         """(rows, G): nanoseconds to find the addresses of an operand's pages, where its rows have gaps between them.
 
         Args:
-            row: the last axes of an operand that lies in memory whole; none of any other.
+            along: the last axis of an operand that lies in memory whole; None for any other.
         """
-        length = self._length(row)
-        if length * ELEMENT_BYTES < PAGE // 2:
+        if along is None or along not in self.rows.loops or self.extents[along] * ELEMENT_BYTES < PAGE // 2:
             return np.zeros(self.shape)
-        run = self.covered(row)
+        run = self.covered((along,))
         pages = self.covered(axes) / run
         total = np.zeros(self.shape)
         for entries, cost, _ in TRANSLATIONS:
             overflows = (pages > _SHARE * entries)[:, site:]
             place = overflows.sum(axis=1) + site
-            apart = self.at(2 * run <= length, place)
+            apart = self.at(2 * run <= self.extents[along], place)
             total += np.where(apart & overflows[:, 0], self.at(pages * self.fetches(axes, site), place) * cost, 0.0)
         return total
 
@@ -347,18 +346,13 @@ class SizedRows:
             stride *= self.extents[axis]
         return abreast(runs, apart, stretch)
 
-    def _length(self, row: Sequence[AxisId]) -> int:
-        """Elements from one row of an operand to the next; 0 of one that does not lie in memory whole."""
-        return math.prod(self.extents[axis] for axis in row) if row and row[-1] in self.rows.loops else 0
-
-    def _line_waste(self, row: Sequence[AxisId]) -> tuple[Costs, Costs]:
+    def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.
 
         First of those that have to stay, then of those fetched: a loop along the line shares it between iterations.
         """
-        if not self._length(row):
+        if along is None or along not in self.rows.loops:
             return np.ones(()), np.ones(())
-        along = row[-1]
         inside = self.covered((along,))
         run = inside.copy()
         just_outside = (self.rows.axes == along)[:, :, None]
@@ -366,16 +360,16 @@ class SizedRows:
         staying, fetched = (LINE_ELEMENTS / np.minimum(elements, LINE_ELEMENTS) for elements in (inside, run))
         return staying, fetched
 
-    def _usable(self, row: Sequence[AxisId]) -> Costs:
+    def _usable(self, along: AxisId | None) -> Costs:
         """(levels, rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
 
         Rows that compete for few sets have these to themselves.
         """
-        stride = self._length(row) * ELEMENT_BYTES
-        if not stride:
+        if along is None or along not in self.rows.loops:
             return np.ones(())
+        stride = self.extents[along] * ELEMENT_BYTES
         apart = [math.gcd(stride, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
-        run = np.maximum(self.covered(row), LINE_ELEMENTS)
+        run = np.maximum(self.covered((along,)), LINE_ELEMENTS)
         return np.minimum(1.0, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
 
     @cached_property
