@@ -165,7 +165,7 @@ def _nests(structure: Structure, fusion: Fusion, breadth: Breadth) -> list[Nest]
     and where an argument is streamed.
     """
     nests = structure.nests(fusion)
-    if breadth.thorough and structure.streams(fusion):
+    if breadth.thorough and structure.in_turn(fusion):
         return list(nests)
     reductions = structure.reduced_above[fusion.root.of].union(structure.reduced(fusion.root))
     kept = [n for n in nests if reductions.isdisjoint(n[:1])]
@@ -184,7 +184,7 @@ def _materialised(structure: Structure, fusion: Fusion, rows: Iterable[Row], bre
     """Kernels of their own; serial ones only if there is no other way, or an argument is streamed."""
     reduced = structure.reduced(fusion.root)
     states = [State(fusion, nest, order, serial=next(iter((*nest, *order)), None) in reduced) for nest, order in rows]
-    if breadth.thorough and structure.streams(fusion):
+    if breadth.thorough and structure.in_turn(fusion):
         return states
     return [s for s in states if not s.serial] or states
 

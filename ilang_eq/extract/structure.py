@@ -57,7 +57,33 @@ class Structure(Fusions):
         """Packed constants."""
         return self.copies & self.ahead
 
-    def streams(self, fusion: Fusion) -> bool:
+    def in_turn(self, fusion: Fusion) -> bool:
+        """Whether it may be worth while to go through the rows of an argument in turn, and reduce across them."""
+        return self._streams(fusion) or self._returns(fusion)
+
+    def _returns(self, fusion: Fusion) -> bool:
+        """Whether it reduces across the rows of an argument that something it reads is computed from, row by row.
+
+        Then each row is still in a cache when it is needed again: Xᵀ·(Σ X·w) of 16384×512 takes 0.62 of the time.
+        """
+        reduced = set(self.reduced(fusion.root))
+        return any(
+            isinstance(x, Argument) and x.input in self._inputs[c] and not reduced.isdisjoint(self.axes(c))
+            for x in self.sources(fusion)
+            for c in self.reads(fusion)
+        )
+
+    @cached_property
+    def _inputs(self) -> dict[ClassId, frozenset[int]]:
+        """The arguments that each class may be computed from, copies aside."""
+        found: dict[ClassId, frozenset[int]] = {}
+        for c in self.classes:
+            fusions = () if c in self.copies else self.fusions(c)
+            own = (x.input for f in fusions for x in self.sources(f) if isinstance(x, Argument))
+            found[c] = frozenset(own).union(*(found[x] for f in fusions for x in self.reads(f)))
+        return found
+
+    def _streams(self, fusion: Fusion) -> bool:
         """Whether it reduces across the rows of an argument that it reads once, each of a page or more.
 
         Row by row memory is read at the speed of one long row, where tiles of columns begin a page anew for each row:
