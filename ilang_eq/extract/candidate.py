@@ -11,7 +11,7 @@ from ilang_eq.extract.constants import laid_out, taken_out
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
-from ilang_eq.rewrites.space import AxisId
+from ilang_eq.rewrites.space import AxisId, ClassId
 
 Tiles = dict[AxisId, int]
 
@@ -35,23 +35,44 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sized:
-    """A choice of structure with tile sizes; ``graph`` says it in expressions."""
+    """A choice of structure with tile sizes; ``graph`` says it in expressions.
+
+    ``panels`` are the copies that are made whole, and lie as their reader goes through them.
+    """
 
     structure: Structure = field(repr=False)
     machine: Machine = field(repr=False)
     schedule: Schedule
     cost: float
     graph: Graph = field(repr=False)
+    panels: frozenset[ClassId] = frozenset()
 
     @staticmethod
-    def of(structure: Structure, machine: Machine, schedule: Schedule, cost: float) -> Sized:
-        """``schedule``, which has a tile size for every axis that some nest has, in register blocks of ``machine``."""
-        cut = laid_out(structure, blocked(structure, taken_out(structure, schedule), machine))
-        return Sized(structure, machine, cut, cost, assemble(structure, cut))
+    def of(
+        structure: Structure,
+        machine: Machine,
+        schedule: Schedule,
+        cost: float,
+        panels: frozenset[ClassId] = frozenset(),
+    ) -> Sized:
+        """``schedule``, which has a tile size for every axis that some nest has, in register blocks of ``machine``.
+
+        Constants are panels, whatever the ``panels``.
+        """
+        panels |= structure.panels
+        cut = laid_out(structure, blocked(structure, taken_out(structure, schedule), machine), panels)
+        return Sized(structure, machine, cut, cost, assemble(structure, cut), panels)
 
     def retiled(self, tiles: Tiles) -> Sized:
         """The same structure with other tiles, at the same cost until someone knows better."""
-        return Sized.of(self.structure, self.machine, replace(self.schedule, tiles=tiles), self.cost)
+        return Sized.of(self.structure, self.machine, replace(self.schedule, tiles=tiles), self.cost, self.panels)
+
+    def in_panels(self) -> Sized:
+        """The same with all copies that are made whole as panels."""
+        whole = {c for c, state in self.schedule.states.items() if state.site == 0} & self.structure.copies
+        if whole <= self.panels:
+            return self
+        return Sized.of(self.structure, self.machine, self.schedule, self.cost, self.panels | whole)
 
     def candidate(self, unusual: bool = False) -> Candidate:
         """Without the structure."""

@@ -9,12 +9,13 @@ writes tile by tile. Both functions change nothing where no input is constant.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from ilang_eq.extract.assemble import UNCUT, Block, Schedule
 from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
-from ilang_eq.rewrites.space import AxisId
+from ilang_eq.rewrites.space import AxisId, ClassId
 
 
 def taken_out(structure: Structure, schedule: Schedule) -> Schedule:
@@ -25,10 +26,10 @@ def taken_out(structure: Structure, schedule: Schedule) -> Schedule:
     return replace(schedule, states=states, sites=sites)
 
 
-def laid_out(structure: Structure, schedule: Schedule) -> Schedule:
-    """``schedule`` with these copies in the loops of the first that reads them, register blocks included."""
+def laid_out(structure: Structure, schedule: Schedule, copies: Set[ClassId]) -> Schedule:
+    """``schedule`` with ``copies`` in the loops of the first that reads them, register blocks included."""
     states, blocks = dict(schedule.states), dict(schedule.blocks)
-    for copy in sorted(structure.panels & schedule.states.keys()):
+    for copy in sorted(copies & schedule.states.keys()):
         readers = (r for r, x in schedule.sites if x == copy)
         reader = next((r for r in readers if copy not in structure.viewed(schedule.states[r].fusion)), None)
         if reader is not None:

@@ -55,8 +55,8 @@ WORTHWHILE = 1.3
 on Zen 3, and there is nothing better; those of a transposed factor were at 2.3, and are at 1.4."""
 
 NOTABLE = 1.05
-"""What a thorough search finds counts if what was found before takes this many times as long: what the model likes best
-is as a rule some per cent slower than what is fastest, and what is unusual is what it knows least."""
+"""What a thorough search finds, or copies in panels, counts if what was found before takes this many times as long: what
+the model likes best is as a rule some per cent slower than what is fastest, and what is unusual it knows least."""
 
 _THOROUGH_ENTRIES = 1_000_000
 """Entries of the largest table at all tiles that a thorough search starts from, about 0.1 s of an elimination."""
@@ -116,7 +116,11 @@ def propose(
             for axis in _innermost(structure, found[0].schedule, sizes):
                 found += best(replace(breadth, never_last=axis), 1, _otherwise_online)
         tiles = options(structure, sizes)
-        return refined(found, tiles, _with_all(tiles, sizes), judge)
+        usual = refined(found, tiles, _with_all(tiles, sizes), judge)
+        panels = [laid_out for one in found if (laid_out := one.in_panels()) is not one]
+        panels = [one for one in panels if judge.seconds(one.graph, usual[0].cost) < usual[0].cost]
+        better = refined(panels, tiles, _with_all(tiles, sizes), judge) if panels else []
+        return [*(one for one in better if NOTABLE * one.cost < usual[0].cost), *usual][: len(usual)]
 
     def thorough(breadth: Breadth, rival: Sized) -> list[Candidate]:
         mirrored = mirrors(rival.candidate().graph)
