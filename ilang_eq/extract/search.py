@@ -55,8 +55,8 @@ WORTHWHILE = 1.3
 on Zen 3, and there is nothing better; those of a transposed factor were at 2.3, and are at 1.4."""
 
 NOTABLE = 1.05
-"""What a thorough search finds, or copies in panels, counts if what was found before takes this many times as long: what
-the model likes best is as a rule some per cent slower than what is fastest, and what is unusual it knows least."""
+"""What a thorough search finds, or copies in panels, counts if what was found before takes this many times as long:
+what the model likes best is as a rule some per cent slower than what is fastest, and what is unusual it knows least."""
 
 _THOROUGH_ENTRIES = 1_000_000
 """Entries of the largest table at all tiles that a thorough search starts from, about 0.1 s of an elimination."""
