@@ -318,7 +318,7 @@ def inside(structure: Structure, fusion: Fusion, sized: SizedRows) -> cost.Deman
         demand += cost.computing(sized, rate)
     for operand in structure.sources(fusion):
         if isinstance(operand, Argument) and operand.axes:
-            demand += cost.fetching(sized, operand.axes)
+            demand += cost.fetching(sized, operand.axes, structure.batch)
     return demand
 
 

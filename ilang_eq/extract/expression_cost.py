@@ -5,7 +5,7 @@ The resources are those of ``full_model.py``, and so are the assumptions about t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import log2
 
 import numpy as np
@@ -113,26 +113,35 @@ def looping(sized: SizedRows) -> Demand:
     return demand
 
 
-def reading(sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int) -> Demand:
+def reading(
+    sized: SizedRows, axes: Sequence[AxisId], last: Sequence[AxisId | None], site: int, row: Sequence[AxisId] = ()
+) -> Demand:
     """Fetching an operand over ``axes`` that lives inside the first ``site`` loops.
 
     Args:
         last: for every row, the axis along which the operand is contiguous.
+        row: the last axes of an operand in memory, as they lie there, if more than the last is known.
     """
     within = sized.at(sized.covered(axes), sized.unit)
     times = within * np.where(within > 1, sized.runs, sized.at(sized.fetches(axes, site), sized.unit))
     demand = _moving(sized, times, axes, last)
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * sized.runs * (_ADDRESS_SLOTS * sized.on.slot)
-    whole = site == 0 and len(set(last)) == 1
-    demand[TRANSFERS:] = sized.caching(axes, site, last[0] if whole else None)
-    demand[APART] += sized.walks(axes, site, last[0] if whole else None)
+    if not row and site == 0 and len(set(last)) == 1 and last[0] is not None:
+        row = (last[0],)
+    demand[TRANSFERS:] = sized.caching(axes, site, row)
+    demand[APART] += sized.walks(axes, site, row)
     return demand
 
 
-def fetching(sized: SizedRows, axes: Sequence[AxisId]) -> Demand:
-    """Reading an argument over ``axes``, as they lie in memory: several rows side by side come quicker than one."""
-    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0)
+def fetching(sized: SizedRows, axes: Sequence[AxisId], batch: Set[AxisId] = frozenset()) -> Demand:
+    """Reading an argument over ``axes``, as they lie in memory: several rows side by side come quicker than one.
+
+    Args:
+        batch: axes that nothing shares an iteration of, so that rows of two do not compete.
+    """
+    _, *row = [axis for axis in axes if axis not in batch] or axes
+    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0, row or axes[-1:])
     gain = sized.on.machine.levels[-1].abreast
     if gain > 1.0:
         demand[-1] *= 1.0 - sized.abreast(axes) * (1.0 - 1.0 / gain)

@@ -297,37 +297,38 @@ class SizedRows:
             self._known[key] = self.outside[self._grid[0], last]
         return self._known[key]
 
-    def caching(self, axes: Sequence[AxisId], site: int, along: AxisId | None = None) -> Costs:
+    def caching(self, axes: Sequence[AxisId], site: int, row: Sequence[AxisId] = ()) -> Costs:
         """(levels, rows, G): nanoseconds to move an operand out of each level but the first: what is not further in.
 
         Args:
-            along: the last axis of an operand that lies in memory whole: then short rows of it compete for few sets.
+            row: the last axes of an operand that lies in memory whole: then parts of its rows compete for few sets.
         """
-        key = ("caching", frozenset(axes), (site, along))
+        key = ("caching", frozenset(axes), (site, *row))
         if key not in self._known:
-            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(along))
+            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(row))
             moved = fetched * self.fetches(axes, site)
-            overflows = (taken > self.on.capacities * self._usable(along))[:, :, site:]
+            overflows = (taken > self.on.capacities * self._usable(row))[:, :, site:]
             place = overflows.sum(axis=2) + site
             rows, points = self._grid
             self._known[key] = np.where(overflows[:, :, 0], moved[rows, place, points] / self.on.bandwidths, 0.0)
         return self._known[key]
 
-    def walks(self, axes: Sequence[AxisId], site: int, along: AxisId | None) -> Costs:
+    def walks(self, axes: Sequence[AxisId], site: int, row: Sequence[AxisId]) -> Costs:
         """(rows, G): nanoseconds to find the addresses of an operand's pages, where its rows have gaps between them.
 
         Args:
-            along: the last axis of an operand that lies in memory whole; None for any other.
+            row: the last axes of an operand that lies in memory whole; none of any other.
         """
-        if along is None or along not in self.rows.loops or self.extents[along] * ELEMENT_BYTES < PAGE // 2:
+        row, length = next((found for found in self._rows(row) if found[1] * ELEMENT_BYTES >= PAGE // 2), ((), 0))
+        if not row:
             return np.zeros(self.shape)
-        run = self.covered((along,))
+        run = self.covered(row)
         pages = self.covered(axes) / run
         total = np.zeros(self.shape)
         for entries, cost, _ in TRANSLATIONS:
             overflows = (pages > _SHARE * entries)[:, site:]
             place = overflows.sum(axis=1) + site
-            apart = self.at(2 * run <= self.extents[along], place)
+            apart = self.at(2 * run <= length, place)
             total += np.where(apart & overflows[:, 0], self.at(pages * self.fetches(axes, site), place) * cost, 0.0)
         return total
 
@@ -346,13 +347,21 @@ class SizedRows:
             stride *= self.extents[axis]
         return abreast(runs, apart, stretch)
 
-    def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
+    def _rows(self, row: Sequence[AxisId]) -> list[tuple[Sequence[AxisId], int]]:
+        """The rows that an operand in memory is made of, the shortest first: their axes, and elements in each."""
+        if not row or row[-1] not in self.rows.loops:
+            return []
+        parts = [row[n:] for n in reversed(range(len(row)))]
+        return [(part, math.prod(self.extents[axis] for axis in part)) for part in parts]
+
+    def _line_waste(self, row: Sequence[AxisId]) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.
 
         First of those that have to stay, then of those fetched: a loop along the line shares it between iterations.
         """
-        if along is None or along not in self.rows.loops:
+        if not self._rows(row):
             return np.ones(()), np.ones(())
+        along = row[-1]
         inside = self.covered((along,))
         run = inside.copy()
         just_outside = (self.rows.axes == along)[:, :, None]
@@ -360,17 +369,17 @@ class SizedRows:
         staying, fetched = (LINE_ELEMENTS / np.minimum(elements, LINE_ELEMENTS) for elements in (inside, run))
         return staying, fetched
 
-    def _usable(self, along: AxisId | None) -> Costs:
+    def _usable(self, row: Sequence[AxisId]) -> Costs:
         """(levels, rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
 
         Rows that compete for few sets have these to themselves.
         """
-        if along is None or along not in self.rows.loops:
-            return np.ones(())
-        stride = self.extents[along] * ELEMENT_BYTES
-        apart = [math.gcd(stride, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
-        run = np.maximum(self.covered((along,)), LINE_ELEMENTS)
-        return np.minimum(1.0, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
+        usable = np.ones(())
+        for part, length in self._rows(row[-1:]):
+            apart = [math.gcd(length * ELEMENT_BYTES, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
+            run = np.maximum(self.covered(part), LINE_ELEMENTS)
+            usable = np.minimum(usable, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
+        return usable
 
     @cached_property
     def share(self) -> Costs:

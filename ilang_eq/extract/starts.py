@@ -20,7 +20,7 @@ from ilang_eq.extract.candidate import Tiles
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import MOST_ROWS, beside
 from ilang_eq.extract.structure import Structure
-from ilang_eq.rewrites.space import AxisId, Read, Variant
+from ilang_eq.rewrites.space import AxisId, Variant
 
 TILES = (1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 """Tile sizes considered for every axis, up to the first that is not below its extent."""
@@ -93,11 +93,8 @@ def _blocked(structure: Structure, root: Variant) -> list[AxisId]:
 
     Axes that all arguments have are outermost loops instead.
     """
-    nodes = (node for found in structure.space.classes.values() for node in found.nodes)
-    reads = [frozenset(node.axes) for node in nodes if isinstance(node, Read) and node.axes]
-    batch = frozenset[AxisId].intersection(*reads) if len(reads) > 1 else frozenset[AxisId]()
-    value = [axis for axis in structure.axes(root.of) if axis not in batch]
-    return value if len(value) > 1 else [axis for axis in structure.loops(root) if axis not in batch]
+    value = [axis for axis in structure.axes(root.of) if axis not in structure.batch]
+    return value if len(value) > 1 else [axis for axis in structure.loops(root) if axis not in structure.batch]
 
 
 def _fitting(tiles: Sequence[int], most: int) -> int:

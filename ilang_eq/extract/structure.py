@@ -14,7 +14,7 @@ from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.fusions import Argument, Fusion, Fusions, producers_first, read_together
 from ilang_eq.lang.expr import Expr
 from ilang_eq.rewrites.decode import constant_classes, is_copy
-from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Variant
+from ilang_eq.rewrites.space import AxisId, ClassId, Nest, Read, Variant
 
 _SMALL = 8
 """Classes of a space that is small."""
@@ -46,6 +46,13 @@ class Structure(Fusions):
     def ahead(self) -> frozenset[ClassId]:
         """The classes that kernels of their own can compute once, before any call: nothing they depend on varies."""
         return constant_classes(self.space) - self.layouts.keys()
+
+    @cached_property
+    def batch(self) -> frozenset[AxisId]:
+        """The axes that all arguments have: no two of their iterations share anything."""
+        nodes = (node for found in self.space.classes.values() for node in found.nodes)
+        reads = [frozenset(node.axes) for node in nodes if isinstance(node, Read) and node.axes]
+        return frozenset[AxisId].intersection(*reads) if len(reads) > 1 else frozenset()
 
     @cached_property
     def copies(self) -> frozenset[ClassId]:
