@@ -91,6 +91,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         broadcasts=default.broadcasts,
         split_cycles=default.split_cycles,
         entry_cycles=default.entry_cycles,
+        softness=default.softness,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
         levels=tuple(_levels(caches, ns, cores, default.levels[-1].turns)),
     )

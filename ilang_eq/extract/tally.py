@@ -24,9 +24,6 @@ STRIP = 64
 """Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
 MASKED_CYCLES = 0.03
 """Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
-SOFT = 6.0
-"""How soft ceilings are that are nearly reached at once: their p-norm counts. Of 23 register tiles, each in the nearest
-cache of a core of Cascade Lake, most take within 4 % of that."""
 ASK_SLOTS = 2.0
 """Asking for a line of a panel. With 1, tiles of 4 × 96 are expected to beat 6 × 64, which take 0.93 of their time in
 products of 1024³ on Cascade Lake."""
@@ -120,7 +117,8 @@ class Tally:
         chain = self.chain * min(1.0, self.slots / (self.sums * self.machine.window)) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
-        return self.calling + sum(c**SOFT for c in ceilings) ** (1 / SOFT)
+        soft = self.machine.softness
+        return self.calling + sum(c**soft for c in ceilings) ** (1 / soft)
 
     def computing(self, masked: bool = False) -> float:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""
