@@ -2,8 +2,8 @@
 
 Functions, which leave no slots, and beside them ceilings, of which the highest holds: instruction slots, bytes out of
 the first-level cache, bytes into it, the throughput of the arithmetic units, and the chain of an accumulation that
-waits for itself. Where several are nearly reached, it takes a little longer (``Machine.softness``). A term that an inner loop
-does not move is charged where it last moves, as compilers hoist it.
+waits for itself. Where several are nearly reached, it takes a little longer (``Machine.softness``). A term that an
+inner loop does not move is charged where it last moves, as compilers hoist it.
 
 Code is taken to be what a good compiler makes of a nest: an innermost loop runs in vectors where its places move by one
 or not at all; a small nest of constant loops is unrolled, and holds what it accumulates in registers while the
