@@ -13,12 +13,12 @@ from ilang_eq.cuda.nodes import RUN, SWIZZLED
 
 EACH_LINE = 4
 """Operands of an instruction in a line of text."""
-HOPPER = "defined(__CUDA_ARCH_FEAT_SM90_ALL)"
-"""Whether the target has the instructions: sm_90a."""
+HOPPER = "__CUDA_ARCH_FEAT_SM90_ALL"
+"""What is defined where the target has the instructions: sm_90a."""
 
 
 def _on_hopper(head: str, *body: str) -> str:
-    lines = ["#if " + HOPPER, *("    " + line for line in body), "#endif"]
+    lines = [f"#if defined({HOPPER})", *("    " + line for line in body), "#endif"]
     return "\n".join([head, "{", *lines, "}"])
 
 
@@ -90,7 +90,7 @@ def _products(columns: int, rows_first: bool) -> str:
 template <int PAIRS> __device__ __forceinline__ void
 {products_name(columns, rows_first)}(float (&sums){shape}, const float (&left)[PAIRS][{RUN}], const float (&right)[{columns}][{SWIZZLED}], int depth)
 {{
-#if {HOPPER}
+#if defined({HOPPER})
     #pragma unroll
     for (int pair = 0; pair < PAIRS; pair++)
         asm volatile("{{.reg .pred add; setp.ne.b32 add, 1, 0; {instruction} {{"
