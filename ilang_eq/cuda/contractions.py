@@ -128,7 +128,8 @@ def _suits_group(found: Contract, copied: frozenset[str]) -> bool:
     rows, columns, depth = (loop.limit or 0 for loop in found.loops)
     tile = [index.variables for index in found.right.indices] == [(found.columns.variable,), (found.depth.variable,)]
     alone = len(found.target.indices) == 2 and found.left.buffer != found.right.buffer
-    fits = rows % (GROUP * ROWS) == 0 and columns <= MOST_COLUMNS and depth == SWIZZLED
+    fits = rows % (GROUP * ROWS) == 0 and columns % (2 * COLUMNS) == 0 and columns <= MOST_COLUMNS
+    fits = fits and depth == SWIZZLED
     return tile and alone and fits and {found.left.buffer, found.right.buffer} <= copied
 
 

@@ -97,7 +97,7 @@ USED: dict[int, tuple[str, ...]] = {
     2: ("tf32_of", "split", "multiply", "multiply_split"),
 }
 """By parts: the functions that every contract calls."""
-USED_BY_GROUPS = ("begin_products", "finish_products", "descriptor")
+USED_BY_GROUPS = ("load_matrices", "begin_products", "finish_products", "descriptor")
 """What contracts of four warps call beside."""
 
 
@@ -113,8 +113,7 @@ class Tile:
     def functions(self) -> tuple[str, ...]:
         """What the text calls."""
         if self.contract.grouped:
-            loading = ("load_matrices",) if self._left_in_matrices else ()
-            return (*loading, *USED[1], *USED_BY_GROUPS, self._products_name)
+            return (*USED[1], *USED_BY_GROUPS, self._products_name)
         loading = ("load_matrices",) if self._left_in_matrices or self._right_in_matrices else ()
         return (*loading, *USED[self.contract.parts])
 

@@ -81,10 +81,11 @@ def _products(columns: int, rows_first: bool) -> str:
     instruction = f"wgmma.mma_async.sync.aligned.m{GROUP * ROWS}n{columns}k8.f32.tf32.tf32"
     given = _wrapped([f'"+f"({place})' for place in sums], "\n" + " " * 23)
     factors = ", ".join(f'"r"(__float_as_uint(left[pair][{n}]))' for n in range(RUN))
+    here = f"column / {COLUMNS // PAIR} + {PAIR} * n"
     own = ", ".join(
-        _sum(f"2 * pair{half}", f"column / 4{second}", rows_first) for half in ("", " + 1") for second in ("", " + 1")
+        _sum(f"2 * pair{half}", f"{here}{second}", rows_first) for half in ("", " + 1") for second in ("", " + 1")
     )
-    swizzled = f"((depth / {RUN} + n) ^ (lane / 4)) * {RUN} + lane % 4"
+    run = f"(depth / {RUN} + lane / 8 % 2) ^ (lane % 8)"
     return f"""\
 // Sums of four warps, of {GROUP * ROWS} x {columns} tiles each += left * right, 8 products from ``depth`` on.
 template <int PAIRS> __device__ __forceinline__ void
@@ -102,14 +103,17 @@ template <int PAIRS> __device__ __forceinline__ void
 #else
     const int lane = threadIdx.x % 32;
     #pragma unroll
-    for (int column = 0; column < {columns}; column += {COLUMNS}) {{
-        float part[2];
+    for (int column = 0; column < {columns}; column += {2 * COLUMNS}) {{
+        float part[2][2];
+        load_matrices(part[0][0], part[0][1], part[1][0], part[1][1],
+                      &right[column + lane / 16 * 8 + lane % 8][({run}) * {RUN}]);
         #pragma unroll
-        for (int n = 0; n < 2; n++)
-            part[n] = tf32_of(right[column + lane / 4][{swizzled}]);
-        #pragma unroll
-        for (int pair = 0; pair < PAIRS; pair++)
-            multiply({own}, left[pair], part);
+        for (int n = 0; n < 2; n++) {{
+            to_tf32(part[n]);
+            #pragma unroll
+            for (int pair = 0; pair < PAIRS; pair++)
+                multiply({own}, left[pair], part[n]);
+        }}
     }}
 #endif
 }}"""
@@ -117,6 +121,6 @@ template <int PAIRS> __device__ __forceinline__ void
 
 GROUP_FUNCTIONS |= {
     products_name(columns, rows_first): _products(columns, rows_first)
-    for columns in range(COLUMNS, MOST_COLUMNS + 1, COLUMNS)
+    for columns in range(2 * COLUMNS, MOST_COLUMNS + 1, 2 * COLUMNS)
     for rows_first in (True, False)
 }
