@@ -51,7 +51,7 @@ def build(source: str, arch: int) -> Path:
             expected="a newer nvidia-cuda-nvrtc",
             legal=tuple(f"sm_{one}" for one in known if one >= _OLDEST),
         )
-    key = "\0".join([source, _target(arch), *_OPTIONS, _version(compiler)])
+    key = "\0".join([source, target_of(arch), *_OPTIONS, _version(compiler)])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + f".sm_{arch}.cubin"
 
     def make(scratch: Path) -> Path:
@@ -68,7 +68,7 @@ def compiled(source: str, arch: int) -> tuple[bytes, dict[str, Usage]]:
     program = ctypes.c_void_p()
     _check(compiler, compiler.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
     try:
-        options = [option.encode() for option in (f"--gpu-architecture={_target(arch)}", *_OPTIONS)]
+        options = [option.encode() for option in (f"--gpu-architecture={target_of(arch)}", *_OPTIONS)]
         given = (ctypes.c_char_p * len(options))(*options)
         code = compiler.nvrtcCompileProgram(program, len(options), given)
         said = _fetched(compiler, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
@@ -81,7 +81,8 @@ def compiled(source: str, arch: int) -> tuple[bytes, dict[str, Usage]]:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _target(arch: int) -> str:
+def target_of(arch: int) -> str:
+    """What is compiled for an architecture, such as sm_89."""
     return _TARGETS.get(arch, f"sm_{arch}")
 
 

@@ -5,8 +5,8 @@
 
 What decides is the loops and the places alone: three element loops of constant length around nothing but the sum of
 a product of two locals, which leaves out one loop of the three each, lengths in whole ``ROWS``, ``COLUMNS``, ``DEPTH``.
-Four warps take one together (``warpgroups.py``) where a factor is copied in rows of ``SWIZZLED`` depths: that is ``right``
-then.
+Four warps take one together (``warpgroups.py``) where a factor is copied in rows of ``SWIZZLED`` depths, which is
+``right`` then.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ REGISTER_FLOATS = 128
 WARP = 32
 """Threads that run together."""
 SWIZZLED = 32
-"""Floats of a row in shared memory that is as long as all banks, so that its runs of four change places by its number."""
+"""Floats of a row in shared memory that is as long as all banks: its runs of four may change places by its number."""
 RUN, TOGETHER = 4, 8
 """Floats that a thread moves at once at most, and how many threads do so together: as much as all banks of shared
 memory take."""

@@ -1,7 +1,7 @@
 """CUDA C of contracts that four warps take together: 64 rows by up to 256 columns by 8 products at a time.
 
-Sums, and the left factor, are with the threads as they are where each warp works alone (``tensor_cores.py``): warp w of
-a group has rows w, w + 8, … of the sixteen that it takes of 64 (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk8").
+Sums, and the left factor, are with the threads as they are where each warp works alone (``tensor_cores.py``): of the 64
+rows, a warp has sixteen, laid out as those of its own instruction (PTX ISA, "Register Fragments for wgmma.mma_async").
 The right factor is read from shared memory, where a row is its depths at one column, swizzled. The cores leave out what
 tf32 has not of it: they truncate. Devices that have no such instruction do the same by those of single warps.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 from ilang_eq.cuda.contractions import COLUMNS, GROUP, MOST_COLUMNS, PAIR, ROWS
 from ilang_eq.cuda.nodes import RUN, SWIZZLED
 
-EACH_LINE = 4
-"""Operands of an instruction in a line of text."""
 HOPPER = "__CUDA_ARCH_FEAT_SM90_ALL"
 """What is defined where the target has the instructions: sm_90a."""
 
@@ -48,7 +46,7 @@ __device__ __forceinline__ unsigned long long descriptor(const float *first)
     return shared / 16 | {4 * SWIZZLED // 16 * 8}ull << 32 | 1ull << 62;
 }}""",
 }
-"""CUDA C that they call beside ``products_name``, in the order of their dependence; each emitted only where it is used."""
+"""CUDA C that they call, in the order of their dependence, also by ``products_name``; each emitted where it is used."""
 
 
 def products_name(columns: int, rows_first: bool) -> str:
@@ -60,14 +58,14 @@ def _sum(row: str, column: int | str, rows_first: bool) -> str:
     return f"sums[{row}][{column}]" if rows_first else f"sums[{column}][{row}]"
 
 
-def _wrapped(items: list[str], between: str) -> str:
-    """``items`` with commas after each but the last, ``EACH_LINE`` of them to a line, lines with ``between`` between."""
-    lines = [", ".join(items[n : n + EACH_LINE]) for n in range(0, len(items), EACH_LINE)]
-    return f",{between}".join(lines)
+def _wrapped(items: list[str], each: int, between: str = "\n" + " " * 23) -> str:
+    """``items`` with commas after all but the last, ``each`` of them in a line, and ``between`` lines what is there."""
+    return f",{between}".join(", ".join(items[n : n + each]) for n in range(0, len(items), each))
 
 
 def _products(columns: int, rows_first: bool) -> str:
     """The text of a function of ``GROUP_FUNCTIONS``."""
+    name = products_name(columns, rows_first)
     kept = PAIR * columns // COLUMNS
     shape = f"[2 * PAIRS][{kept}]" if rows_first else f"[{kept}][2 * PAIRS]"
     sums = [
@@ -79,8 +77,9 @@ def _products(columns: int, rows_first: bool) -> str:
     count = len(sums)
     numbers = [f"%{n}" for n in range(count + RUN + 1)]
     instruction = f"wgmma.mma_async.sync.aligned.m{GROUP * ROWS}n{columns}k8.f32.tf32.tf32"
-    given = _wrapped([f'"+f"({place})' for place in sums], "\n" + " " * 23)
-    factors = ", ".join(f'"r"(__float_as_uint(left[pair][{n}]))' for n in range(RUN))
+    targets = _wrapped(numbers[:count], 16, ' "\n' + " " * 21 + '"')
+    given = _wrapped([f'"+f"({place})' for place in sums], 4)
+    factors = _wrapped([f'"r"(__float_as_uint(left[pair][{n}]))' for n in range(RUN)], 2)
     here = f"column / {COLUMNS // PAIR} + {PAIR} * n"
     own = ", ".join(
         _sum(f"2 * pair{half}", f"{here}{second}", rows_first) for half in ("", " + 1") for second in ("", " + 1")
@@ -89,14 +88,15 @@ def _products(columns: int, rows_first: bool) -> str:
     return f"""\
 // Sums of four warps, of {GROUP * ROWS} x {columns} tiles each += left * right, 8 products from ``depth`` on.
 template <int PAIRS> __device__ __forceinline__ void
-{products_name(columns, rows_first)}(float (&sums){shape}, const float (&left)[PAIRS][{RUN}], const float (&right)[{columns}][{SWIZZLED}], int depth)
+{name}(float (&sums){shape}, const float (&left)[PAIRS][{RUN}],
+{" " * len(name)} const float (&right)[{columns}][{SWIZZLED}], int depth)
 {{
 #if defined({HOPPER})
     #pragma unroll
     for (int pair = 0; pair < PAIRS; pair++)
         asm volatile("{{.reg .pred add; setp.ne.b32 add, 1, 0; {instruction} {{"
-                     "{', '.join(numbers[:count])}}}, "
-                     "{{{', '.join(numbers[count:-1])}}}, {numbers[-1]}, add, 1, 1;}}"
+                     "{targets}}}, "
+                     "{{{", ".join(numbers[count:-1])}}}, {numbers[-1]}, add, 1, 1;}}"
                      : {given}
                      : {factors},
                        "l"(descriptor(&right[0][depth])));

@@ -34,8 +34,9 @@ def _together(instruction: re.Match[str]) -> str:
     sums = re.findall(r'"\+f"\((.+?)\)[,\n]', instruction["sums"] + "\n")
     left = re.findall(r"__float_as_uint\((.+?)\)", instruction["left"])
     places = (", ".join(f"&{place}" for place in places) for places in (sums, left))
-    return "{{ const float *const part[] = {{{1}}}; shim::multiply_together({{{0}}}, part, right, depth); }}".format(*places)
-
+    return "{{ const float *const part[] = {{{1}}}; shim::multiply_together({{{0}}}, part, right, depth); }}".format(
+        *places
+    )
 
 
 _REWRITES = (
@@ -50,7 +51,8 @@ _REWRITES = (
     (r"extern __shared__ .*;", ""),
     (r"const float \(&right\)\[(\d+)\]\[(\d+)\]", r"shim::Shared<\1, \2> &right"),
     (
-        r'asm volatile\("\{\.reg[^;]*;[^;]*; wgmma[^:]*: (?P<sums>[^:]*): (?P<left>[^:]*)"l"\(descriptor\(&right\[0\]\[depth\]\)\)\);',
+        r'asm volatile\("\{\.reg[^;]*;[^;]*; wgmma[^:]*: (?P<sums>[^:]*): (?P<left>[^:]*)'
+        r'"l"\(descriptor\(&right\[0\]\[depth\]\)\)\);',
         _together,
     ),
     (
@@ -71,9 +73,7 @@ def _sizes(dims: str) -> str:
 class Emulated:
     """Programs, compiled together for the CPU, as for ``hopper`` or for another device. Call one by its number."""
 
-    def __init__(
-        self, programs: Sequence[Program], sources: Sequence[str] | None = None, hopper: bool = False
-    ) -> None:
+    def __init__(self, programs: Sequence[Program], sources: Sequence[str] | None = None, hopper: bool = False) -> None:
         self.programs = programs
         modules = [emit(program) for program in programs]
         if sources is not None:
