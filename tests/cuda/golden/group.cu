@@ -94,7 +94,8 @@ __device__ __forceinline__ unsigned long long descriptor(const float *first)
 
 // Sums of four warps, of 64 x 64 tiles each += left * right, 8 products from ``depth`` on.
 template <int PAIRS> __device__ __forceinline__ void
-multiply_64_turned(float (&sums)[16][2 * PAIRS], const float (&left)[PAIRS][4], const float (&right)[64][32], int depth)
+multiply_64_turned(float (&sums)[16][2 * PAIRS], const float (&left)[PAIRS][4],
+                   const float (&right)[64][32], int depth)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     #pragma unroll
