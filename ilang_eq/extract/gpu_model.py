@@ -20,7 +20,7 @@ from ilang_eq.cuda.accesses import touched
 from ilang_eq.cuda.contractions import COLUMNS, DEPTH, GROUP, ROWS
 from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
-from ilang_eq.cuda.nodes import RUN, SWIZZLED, WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.nodes import RUN, SWIZZLED, WARP, Barrier, Combine, Contract, Copy, Launch, Node, Sweep
 from ilang_eq.cuda.quotients import INVERSE_HOME, inverted
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
 from ilang_eq.cuda.storage import Home, most_registers, needed_registers, shared_bytes, usual_registers
@@ -29,17 +29,12 @@ from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.gpu_machine import Gpu
+from ilang_eq.extract.gpu_slots import OTHER, SLOTS, absorbed, arithmetic
 from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
+from ilang_eq.lower.ir import Accumulate, Assign, For, Load, Program
 from ilang_eq.lower.quotients import INVERSE
 from ilang_eq.lower.walk import loads, mentions, stride
 
-SLOTS: dict[str, tuple[float, float]] = {
-    "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "div": (8, 1), "max": (2, 0), "min": (2, 0), "exp": (8, 1),
-    "ln": (14, 1), "log": (30, 3), "pow": (50, 2), "shift_factor": (14, 1), "finite_or": (3, 0),
-}  # fmt: skip
-"""Instructions and special functions that an op takes; one not here takes ``OTHER``."""
-OTHER = (3.0, 0.0)
 LOOP_SLOTS = 4.0
 """Instructions to step and test a loop that is not unrolled."""
 IN_FLIGHT = 4.0
@@ -153,10 +148,10 @@ class _Counter:
         return unrolled(sweep, self.homes, self.launch.block) == trips_of(sweep, self.launch.block)
 
     def _leaf(self, leaf: Assign | Accumulate, following: Node | None, path: tuple[Sweep, ...], times: float) -> None:
-        slots, special = _arithmetic(leaf.value)
+        slots, special = arithmetic(leaf.value)
         if isinstance(leaf, Accumulate):
             slots += SLOTS.get(leaf.op, OTHER)[0]
-        elif _absorbed(leaf, following):
+        elif absorbed(leaf, following):
             slots = 0.0
         self.work.slots += times * slots
         self.work.special += times * special
@@ -408,24 +403,3 @@ def _conflicts(addresses: Iterable[int]) -> int:
     for address in addresses:
         words.setdefault(address % BANKS, set()).add(address)
     return max(map(len, words.values()))
-
-
-def _arithmetic(value: Scalar) -> tuple[float, float]:
-    """Instructions and special functions of a scalar."""
-    match value:
-        case Load() | Constant():
-            return 0.0, 0.0
-        case Apply(op, arguments):
-            slots, special = SLOTS.get(op, OTHER)
-            for argument in arguments:
-                more, extra = _arithmetic(argument)
-                slots, special = slots + more, special + extra
-            return slots, special
-
-
-def _absorbed(leaf: Leaf, following: Node | None) -> bool:
-    """Whether a product is added at once: one instruction does both."""
-    if not isinstance(leaf, Assign) or not isinstance(following, Accumulate) or following.op != "add":
-        return False
-    product = isinstance(leaf.value, Apply) and leaf.value.op == "mul"
-    return product and following.value == leaf.target
