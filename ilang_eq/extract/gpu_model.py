@@ -53,6 +53,8 @@ COPY_SLOTS = 8.0
 RESTART = 200.0
 """Cycles from the barrier before a tile until its products are under way again, with few warps. Fitted to the schedules
 that were timed on an H200: with 0, tiles half as deep look as good as they are bad."""
+GROUPS = "tensor cores of four warps"
+"""The part of a launch that they do together."""
 _SIZE = 4
 _US = 1e-6
 
@@ -281,9 +283,9 @@ def _together(parts: dict[str, float]) -> float:
     issued = max(parts.get("issue", 0.0), parts.get("arithmetic", 0.0))
     apart = ["issue", "arithmetic", "waiting"]
     by_itself = 0.0
-    if parts.get("groups"):
-        apart += ["groups", "shared memory", "L2"]
-        by_itself = max(parts["groups"], parts["shared memory"], parts["L2"])
+    if parts.get(GROUPS):
+        apart += [GROUPS, "shared memory", "L2"]
+        by_itself = max(parts[GROUPS], parts["shared memory"], parts["L2"])
     others = (spent for name, spent in parts.items() if name not in apart)
     return parts.get("waiting", 0.0) + hypot(issued, by_itself, *others)
 
@@ -310,7 +312,7 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     waiting = work.waits * wait + work.latency
     parts.append(("latency", rounds * (alone + waiting) * cycle))
     # while its groups multiply, a block does nothing else
-    groups = dict(parts)["groups"] / each
+    groups = dict(parts)[GROUPS] / each
     parts.append(("waiting", groups + rounds * waiting * cycle / each))
     in_flight = _SIZE * running * max(launch.block.threads * IN_FLIGHT * work.width, _ahead(launch.body, homes))
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
@@ -334,7 +336,7 @@ def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tupl
         ("issue", warps * (work.slots + work.special + work.requests + work.cores) / gpu.issue),
         ("arithmetic", launch.block.threads * work.slots / gpu.fma),
         ("tensor cores", warps * work.cores * ROWS * COLUMNS * DEPTH / gpu.tensor),
-        ("groups", warps * work.grouped * ROWS * COLUMNS * DEPTH / gpu.warpgroup),
+        (GROUPS, warps * work.grouped * ROWS * COLUMNS * DEPTH / gpu.warpgroup),
         ("special functions", launch.block.threads * work.special / gpu.special),
         ("shared memory", warps * work.cycles * WARP * _SIZE / gpu.shared_bytes_per_clock),
         ("L2", near / (gpu.l2_gbs / gpu.sms / gpu.clock_ghz)),

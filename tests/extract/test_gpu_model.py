@@ -15,7 +15,7 @@ from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.walks import contracts_of
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu, gpu_names, load_gpu
-from ilang_eq.extract.gpu_model import gpu_cost, resident
+from ilang_eq.extract.gpu_model import GROUPS, gpu_cost, resident
 from ilang_eq.extract.gpu_staging import variants
 from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
 from ilang_eq.lang.reading import read_component
@@ -79,7 +79,7 @@ def test_tensor_cores_run_at_published_rates(gpu: str, tflops: float) -> None:
 def test_four_warps_together_run_at_published_rates(gpu: str, tflops: float) -> None:
     """By one part of the model or the other, as a device has instructions."""
     found = terms(matmul(128, 32), SQUARE, gpu, "tf32")
-    own, other = ("groups", "tensor cores") if gpu == "sm_90" else ("tensor cores", "groups")
+    own, other = (GROUPS, "tensor cores") if gpu == "sm_90" else ("tensor cores", GROUPS)
     assert found[own] == pytest.approx(2 * 4096**3 / (tflops * 1e12), rel=0.06)
     assert found[other] == 0
 
