@@ -34,13 +34,10 @@ class Work:
     def least_seconds_of_gpu(self, gpu: Gpu, precision: Precision = "float32") -> float:
         """The longer of the operations at the rate of fused multiply-adds, two each, and the bytes at the bandwidth of
         the cache if it holds them all, else of a copy. Tensor cores count where ``precision`` grants them."""
-        rate = 2 * max(gpu.fma, _OF_CORES[precision] * gpu.tensor) * gpu.sms * gpu.clock_ghz
+        cores = {"float32": 0.0, "tf32": gpu.warpgroup, "tf32x3": gpu.tensor / 3}[precision]
+        rate = 2 * max(gpu.fma, cores) * gpu.sms * gpu.clock_ghz
         bandwidth = gpu.l2_gbs if self.bytes <= gpu.l2_bytes else gpu.dram_gbs
         return max(self.operations / rate, self.bytes / bandwidth) * 1e-9
-
-
-_OF_CORES: dict[Precision, float] = {"float32": 0.0, "tf32": 1.0, "tf32x3": 1 / 3}
-"""By precision: multiply-adds that tensor cores do in the time of one of tf32 factors."""
 
 
 def work_of(graph: Graph, extents: dict[Dimension, int]) -> Work:

@@ -73,6 +73,7 @@ def _described(probes: Probes, told: dict[str, Any], default: Gpu) -> Gpu:
     one, many = (probes.barrier(32 * warps) for warps in _WARPS)
     barrier_warp = max((many - one) / (_WARPS[1] - _WARPS[0]), _LEAST)
     fma, clock = probes.rate("fma")
+    tensor = _figure(TENSOR_SHARE * probes.rate("tensor")[0])
     cached, far = told["l2CacheSize"] // 2, max(_CHASED_BYTES, 4 * told["l2CacheSize"])
     return Gpu(
         name=f"{default.name}-calibrated",
@@ -80,7 +81,8 @@ def _described(probes: Probes, told: dict[str, Any], default: Gpu) -> Gpu:
         clock_ghz=_figure(clock),
         issue=default.issue,
         fma=_figure(fma),
-        tensor=_figure(TENSOR_SHARE * probes.rate("tensor")[0]),
+        tensor=tensor,
+        warpgroup=_figure(tensor * default.warpgroup / default.tensor),
         special=_figure(probes.rate("special")[0]),
         shared_bytes_per_clock=_figure(probes.shared()),
         registers=told["regsPerMultiprocessor"],

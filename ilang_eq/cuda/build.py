@@ -23,6 +23,8 @@ from ilang_eq.errors import BuildError
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 _OLDEST = 80
 """The oldest architecture that kernels are written for (compute capability times ten)."""
+_TARGETS = {90: "sm_90a"}
+"""What is compiled for, where an architecture has instructions that later ones need not have."""
 _USAGE = re.compile(r"Function properties for (\w+).*?(\d+) bytes spill stores.*?Used (\d+) registers", re.DOTALL)
 
 
@@ -49,7 +51,7 @@ def build(source: str, arch: int) -> Path:
             expected="a newer nvidia-cuda-nvrtc",
             legal=tuple(f"sm_{one}" for one in known if one >= _OLDEST),
         )
-    key = "\0".join([source, str(arch), *_OPTIONS, _version(compiler)])
+    key = "\0".join([source, target_of(arch), *_OPTIONS, _version(compiler)])
     name = hashlib.sha256(key.encode()).hexdigest()[:40] + f".sm_{arch}.cubin"
 
     def make(scratch: Path) -> Path:
@@ -66,7 +68,7 @@ def compiled(source: str, arch: int) -> tuple[bytes, dict[str, Usage]]:
     program = ctypes.c_void_p()
     _check(compiler, compiler.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
     try:
-        options = [option.encode() for option in (f"--gpu-architecture=sm_{arch}", *_OPTIONS)]
+        options = [option.encode() for option in (f"--gpu-architecture={target_of(arch)}", *_OPTIONS)]
         given = (ctypes.c_char_p * len(options))(*options)
         code = compiler.nvrtcCompileProgram(program, len(options), given)
         said = _fetched(compiler, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
@@ -77,6 +79,11 @@ def compiled(source: str, arch: int) -> tuple[bytes, dict[str, Usage]]:
         return _fetched(compiler, program, "CUBIN"), usage
     finally:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def target_of(arch: int) -> str:
+    """What is compiled for an architecture, such as sm_89."""
+    return _TARGETS.get(arch, f"sm_{arch}")
 
 
 @functools.lru_cache(maxsize=1)

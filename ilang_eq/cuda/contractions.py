@@ -5,6 +5,8 @@
 
 What decides is the loops and the places alone: three element loops of constant length around nothing but the sum of
 a product of two locals, which leaves out one loop of the three each, lengths in whole ``ROWS``, ``COLUMNS``, ``DEPTH``.
+Four warps take one together (``warpgroups.py``) where a factor is copied in rows of ``SWIZZLED`` depths, which is
+``right`` then.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.directions import Directions, copies_in
-from ilang_eq.cuda.nodes import Block, Contract, Dim, Part, part_of
+from ilang_eq.cuda.nodes import SWIZZLED, Block, Contract, Dim, Part, part_of
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Declare, For, Load, Statement
 from ilang_eq.lower.walk import code, mentions
@@ -27,6 +29,10 @@ PAIR = 2
 FEWEST_WARPS, MOST_WARPS = 4, 8
 SUMS = {1: 128, 2: 64}
 """Sums that a thread keeps before the block gets more warps, by the parts of factors."""
+GROUP = 4
+"""Warps that take rows below each other together (PTX ``wgmma``)."""
+MOST_COLUMNS = 256
+"""What one of their instructions takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +115,22 @@ def _turned(found: Contract) -> Contract:
 
 def same_sum(chosen: Contract, found: Contract) -> bool:
     """Whether ``chosen`` is ``found``, transposed or not."""
-    return replace(chosen, parts=1, handed=False) in (found, _turned(found))
+    return replace(chosen, parts=1, handed=False, grouped=False) in (found, _turned(found))
 
 
 def _fits(found: Contract) -> bool:
     sizes = zip(found.loops, (ROWS, COLUMNS, DEPTH), strict=True)
     return all(loop.limit is not None and loop.limit % size == 0 for loop, size in sizes)
+
+
+def _suits_group(found: Contract, copied: frozenset[str]) -> bool:
+    """Whether four warps may take it together: both factors are copies, ``right`` in rows of the depth, of one tile."""
+    rows, columns, depth = (loop.limit or 0 for loop in found.loops)
+    tile = [index.variables for index in found.right.indices] == [(found.columns.variable,), (found.depth.variable,)]
+    alone = len(found.target.indices) == 2 and found.left.buffer != found.right.buffer
+    fits = rows % (GROUP * ROWS) == 0 and columns % (2 * COLUMNS) == 0 and columns <= MOST_COLUMNS
+    fits = fits and depth == SWIZZLED
+    return tile and alone and fits and {found.left.buffer, found.right.buffer} <= copied
 
 
 def sharing(body: Sequence[Statement], in_memory: frozenset[str], parts: int) -> Sharing | None:
@@ -124,23 +140,36 @@ def sharing(body: Sequence[Statement], in_memory: frozenset[str], parts: int) ->
     """
     copied = copies_in(body, in_memory)
     found = sorted(_found(body, in_memory), key=lambda c: {c.left.buffer, c.right.buffer} <= copied)
+    grouped = _shared_out(found, copied, parts, groups=True) if parts == 1 else None
+    return grouped or _shared_out(found, copied, parts, groups=False)
+
+
+def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, groups: bool) -> Sharing | None:
+    """How threads share out the loops around what is ``found``; with ``groups``, if four warps take some of it."""
     dims: Directions = {}
     kept: list[Contract] = []
     for plain in found:
         # what threads compute is best handed on in registers, as the left factor
         first = plain if plain.left.buffer not in copied or plain.right.buffer in copied else _turned(plain)
-        for one in (first, _turned(first)):
+        options = [first, _turned(first)]
+        if groups:
+            options.sort(key=lambda one: not _suits_group(one, copied))
+        for one in options:
             wanted: dict[Part, Dim] = {_part(one.rows): "y", _part(one.columns): "x"}
             if _fits(one) and len(wanted) == 2 and all(dims.get(part, dim) == dim for part, dim in wanted.items()):
                 dims |= wanted
                 kept.append(one)
                 break
     handed = [one.left.buffer not in copied and dims.get(_part(one.depth)) == "x" for one in kept]
-    warps = _warps(kept, any(handed), SUMS[parts]) if kept else None
-    if warps is None:
+    grouped = [groups and _suits_group(one, copied) for one in kept]
+    warps = _warps(kept, any(handed + grouped), SUMS[parts]) if kept else None
+    if warps is None or (groups and (not any(grouped) or warps[1] % GROUP)):
         return None
     block = Block(LANES_X * warps[0], LANES_Y * warps[1], LANES_X)
-    contracts = frozenset(replace(one, parts=parts, handed=hands) for one, hands in zip(kept, handed, strict=True))
+    contracts = frozenset(
+        replace(one, parts=parts, handed=hands, grouped=group)
+        for one, hands, group in zip(kept, handed, grouped, strict=True)
+    )
     return Sharing(contracts, dims, {part: PAIR if dim == "x" else 1 for part, dim in dims.items()}, block)
 
 
@@ -198,3 +227,5 @@ def check_contract(contract: Contract, block: Block) -> None:
     assert columns % (PAIR * block.x) == 0, "columns come in pairs"
     assert depth % DEPTH == 0, "the depth is whole steps"
     assert not contract.handed or block.x == LANES_X, "what is handed on stays in its warp"
+    assert not contract.grouped or block.x == LANES_X, "warps of a group have whole rows"
+    assert not contract.grouped or block.y % (GROUP * LANES_Y) == 0, "groups are whole"

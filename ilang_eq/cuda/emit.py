@@ -35,6 +35,7 @@ from ilang_eq.cuda.tensor_cores import CORE_FUNCTIONS, LANE, PARTS
 from ilang_eq.cuda.text import Places, text_of
 from ilang_eq.cuda.used import Used
 from ilang_eq.cuda.walks import loops_of
+from ilang_eq.cuda.warpgroups import GROUP_FUNCTIONS
 from ilang_eq.lower.addresses import extent_name, extents_in, size_text
 from ilang_eq.lower.interface import written_outputs
 from ilang_eq.lower.ir import Buffer, Extent, For, Program, Size
@@ -148,7 +149,7 @@ def emit(program: Program) -> Module:
     helpers = [
         *functions(needed),
         *(FUNCTIONS[name] for name in sorted(moves)),
-        *(text for name, text in CORE_FUNCTIONS.items() if name in cores),
+        *(text for name, text in {**CORE_FUNCTIONS, **GROUP_FUNCTIONS}.items() if name in cores),
         *(text for _, text in sorted(combining.items())),
     ]
     source = "\n\n".join([_title(program) + "\n" + PREAMBLE.rstrip(), *helpers, *kernels])
@@ -200,10 +201,13 @@ def _kernel(program: Program, launch: Launch, where: dict[str, Home], used: Used
 def _shared(launch: Launch, places: Places) -> list[str]:
     """Declarations of what lies in shared memory: arrays of their own, or parts of what the launch asks for."""
     found = [home for home in places.homes.values() if home.where == "shared"]
+    # the strictest first: what they take is a multiple of what they begin at
+    found.sort(key=lambda home: -home.alignment if home.swizzled else 0)
     lines = [f"__shared__ float exchange[{launch.block.threads}];"] if exchange_bytes(launch) else []
     if not asked_bytes(launch, places.homes):
         return [*(places.declaration(home) for home in found), *lines]
-    lines.append("extern __shared__ __align__(16) float shared_memory[];")
+    alignment = max([16, *(home.alignment for home in found)])
+    lines.append(f"extern __shared__ __align__({alignment}) float shared_memory[];")
     first = 0
     for home in found:
         lines.append(places.declaration(home, first // 4))

@@ -25,6 +25,8 @@ REGISTER_FLOATS = 128
 """The most floats of one buffer that a thread keeps."""
 WARP = 32
 """Threads that run together."""
+SWIZZLED = 32
+"""Floats of a row in shared memory that is as long as all banks: its runs of four may change places by its number."""
 RUN, TOGETHER = 4, 8
 """Floats that a thread moves at once at most, and how many threads do so together: as much as all banks of shared
 memory take."""
@@ -133,6 +135,8 @@ class Contract:
         rows, columns, depth: the loops over the tile, without their bodies.
         parts: how many tf32 numbers each factor is taken as the sum of.
         handed: whether ``left`` is shared out as sums are, its depth like columns: it need not leave the registers.
+        grouped: whether four warps take it together, where a device has instructions for that: ``right`` is read from
+            shared memory then, in rows of ``SWIZZLED`` depths.
     """
 
     target: Load
@@ -143,6 +147,7 @@ class Contract:
     depth: For
     parts: int = 1
     handed: bool = False
+    grouped: bool = False
 
     @property
     def loops(self) -> tuple[For, ...]:
@@ -158,7 +163,10 @@ class Contract:
         return (self.columns.limit or 0) // (2 * block.x)
 
     def fragments(self, block: Block) -> int:
-        """Elements of the factors that a thread has at a time: 4 for a pair of rows, 2 for one of columns."""
+        """Elements of the factors that a thread has at a time: 4 for a pair of rows, 2 for one of columns, of 8 depths;
+        of a group's, those of its rows and of all depths."""
+        if self.grouped:
+            return self.pairs(block) * (self.depth.limit or 0) // 2
         return self.parts * (4 * self.pairs(block) + 2 * self.trips(block))
 
 

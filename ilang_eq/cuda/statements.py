@@ -54,7 +54,7 @@ class Statements:
                     if home is not None and home.where == "registers":
                         lines.append(self.places.declaration(home))
                 case Barrier():
-                    lines.append("__syncthreads();")
+                    lines += self._barrier()
                 case Sweep():
                     lines += self._sweep(node, at)
                 case Assign() | Accumulate():
@@ -68,6 +68,13 @@ class Statements:
                 case other:
                     assert_never(other)
         return lines
+
+    def _barrier(self) -> list[str]:
+        """A barrier, after which groups of warps may read what threads have put into shared memory."""
+        if not any(home.swizzled for home in self.places.homes.values()):
+            return ["__syncthreads();"]
+        self.used.cores.add("publish")
+        return ["publish();", "__syncthreads();"]
 
     def _contract(self, node: Contract, at: At) -> list[str]:
         """A product on tensor cores. Conditions that are left are the same for all threads."""
@@ -280,7 +287,7 @@ class Statements:
         following = begun_in(other, f"{loop.variable} + {later}")
         self.places.stages |= {copy.target.buffer: stage for copy in node.ahead}
         head, *body, end = self._serial(rest, at)
-        arrived = [waiting, "__syncthreads();", *following]
+        arrived = [waiting, *self._barrier(), *following]
         return [*lines, f"int {stage} = 0;", head, *indented(arrived), *body, *indented([moving]), end]
 
     def _guarded(self, nodes: Sequence[Node], at: At) -> list[str]:

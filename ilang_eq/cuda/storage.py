@@ -37,6 +37,8 @@ THREADS_TOGETHER = 1024
 """Threads of a multiprocessor that are asked for, registers permitting."""
 STATIC_BYTES = 48 * 1024
 """Shared memory that a block may declare; for more, a launch asks."""
+SWIZZLE_BYTES = 1024
+"""Eight rows of a tile that is swizzled: where it begins decides how."""
 MOST_SHARED_BYTES = 99 * 1024
 """What a block can have on every architecture (sm_89 has the least), so that kernels are the same on all."""
 
@@ -54,9 +56,10 @@ class Home:
         owned: per dimension, the direction whose threads share it out; registers hold a thread's part.
         dims: extents of the storage, without slots, where they are constant; the last one of shared memory is padded
             so that neither rows nor columns lie in few banks: by four elements where rows are read four at a time,
-            as ``apart`` says where tensor cores read them, else by one.
+            as ``apart`` says where tensor cores read them, else by one; not where they are swizzled.
         stages: places of a tile that is copied ahead (``ahead.py``).
         whole: whether all of a tile is written, zeros beyond an extent's end: else nobody may read there.
+        swizzled: whether run n of row r has the place of run n ^ r % 8, as groups of warps read it.
     """
 
     buffer: Buffer
@@ -66,6 +69,12 @@ class Home:
     dims: tuple[int, ...] = ()
     stages: int = 1
     whole: bool = True
+    swizzled: bool = False
+
+    @property
+    def alignment(self) -> int:
+        """The bytes that an array in shared memory begins at a multiple of."""
+        return SWIZZLE_BYTES if self.swizzled else 4 * self.aligned
 
     @property
     def aligned(self) -> int:
@@ -101,7 +110,7 @@ def taken_by_cores(launch: Launch, homes: Mapping[str, Home]) -> bool:
             return False
         if left.where != "shared" and not (left.where == "registers" and contract.handed):
             return False
-        if not (left.whole and right.whole):
+        if not (left.whole and right.whole) or (contract.grouped and not right.swizzled):
             return False
     return True
 
@@ -167,6 +176,7 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
     runs: dict[str, int] = {}
     rows: dict[str, int] = {}
     ragged: set[str] = set()
+    swizzled = {leaf.right.buffer for leaf in contracts_of(launch.body) if leaf.grouped}
     for leaf, scope in leaves(launch.body, Scope()):
         if isinstance(leaf, Contract):
             rows |= {place.buffer: apart(leaf, place) for place in (leaf.left, leaf.right)}
@@ -188,8 +198,11 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
         if own is not None:
             result[name] = own
             continue
-        dims = _padded(buffer, runs.get(name, 1), rows.get(name))
-        shared = None if dims is None else Home(buffer, "shared", slots, dims=dims, whole=name not in ragged)
+        swizzles = name in swizzled and not slots
+        dims = _padded(buffer, runs.get(name, 1), rows.get(name), swizzles)
+        shared = None
+        if dims is not None:
+            shared = Home(buffer, "shared", slots, dims=dims, whole=name not in ragged, swizzled=swizzles)
         if shared is not None and shared.bytes(launch.block) <= left:
             left -= shared.bytes(launch.block)
             result[name] = shared
@@ -215,18 +228,19 @@ def _run(place: Load, path: tuple[Sweep, ...]) -> int:
     return max(own, default=1)
 
 
-def _padded(buffer: Buffer, run: int, rest: int | None) -> tuple[int, ...] | None:
+def _padded(buffer: Buffer, run: int, rest: int | None, swizzled: bool) -> tuple[int, ...] | None:
     """The extents of a buffer in shared memory; None if they are not constant.
 
     Args:
         buffer: which one.
         run: how many neighbours are read together.
         rest: what is to be left of the length of its rows in twos of itself, if tensor cores read them.
+        swizzled: whether rows stay as they are.
     """
     dims = [size for size in buffer.dims if isinstance(size, int)]
     if len(dims) < len(buffer.dims):
         return None
-    if len(dims) < 2 or dims[-1] % 2:
+    if len(dims) < 2 or dims[-1] % 2 or swizzled:
         return tuple(dims)
     if rest is not None and dims[-1] % WIDEST == 0:
         return (*dims[:-1], dims[-1] + (rest - dims[-1]) % (2 * rest))

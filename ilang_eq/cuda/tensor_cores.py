@@ -15,6 +15,7 @@ from ilang_eq.cuda.context import At, end_of, indented
 from ilang_eq.cuda.contractions import DEPTH
 from ilang_eq.cuda.nodes import Contract, part_of
 from ilang_eq.cuda.text import Places
+from ilang_eq.cuda.warpgroups import products_name
 from ilang_eq.lower.ir import For, Load, Precision
 
 LANE = "const int lane = threadIdx.x % 32;"
@@ -96,6 +97,8 @@ USED: dict[int, tuple[str, ...]] = {
     2: ("tf32_of", "split", "multiply", "multiply_split"),
 }
 """By parts: the functions that every contract calls."""
+USED_BY_GROUPS = ("load_matrices", "begin_products", "finish_products", "descriptor")
+"""What contracts of four warps call beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +112,45 @@ class Tile:
     @property
     def functions(self) -> tuple[str, ...]:
         """What the text calls."""
+        if self.contract.grouped:
+            return (*USED[1], *USED_BY_GROUPS, self._products_name)
         loading = ("load_matrices",) if self._left_in_matrices or self._right_in_matrices else ()
         return (*loading, *USED[self.contract.parts])
 
     @property
     def lines(self) -> list[str]:
         """Both factors' parts for 8 depths, and what they are to the sums; then for the next ones."""
+        if self.contract.grouped:
+            return self._by_group()
         one, k = self.contract, self.contract.depth.variable
         names = [f"{part}[{count}][{size}]" for part, count, size in self._parts]
         steps = (one.depth.limit or 0) // DEPTH
         times = max(1, UNROLLED[one.parts] // (self._pairs * self._trips))
         unroll = "#pragma unroll" if times >= steps or self._handed else f"#pragma unroll {times}"
         head = f"for (int {k}_step = 0; {k}_step < {one.depth.limit}; {k}_step += {DEPTH}) {{"
-        body = [f"float {', '.join(names)};", *self._left(), *self._right(), *self._products()]
+        body = [f"float {', '.join(names)};", *self._left(self._names[0]), *self._right(), *self._products()]
         return [unroll, head, *indented(body), "}"]
+
+    def _by_group(self) -> list[str]:
+        """The left factor's parts for all depths, and all products, which four warps begin together and wait for."""
+        one, (part, _) = self.contract, self._names
+        step, depth = f"{one.depth.variable}_step", one.depth.limit or 0
+        mine = f"{part}[{step} / {DEPTH}]"
+        head = ["#pragma unroll", f"for (int {step} = 0; {step} < {depth}; {step} += {DEPTH}) {{"]
+        right = self.places.array(one.right.buffer)
+        body = [
+            f"float {part}[{depth // DEPTH}][{self._pairs}][4];",
+            *[*head, *indented(self._left(mine)), "}"],
+            "begin_products();",
+            *[*head, f"    {self._products_name}({one.target.buffer}, {mine}, {right}, {step});", "}"],
+            "finish_products();",
+        ]
+        return ["{", *indented(body), "}"]
+
+    @property
+    def _products_name(self) -> str:
+        one = self.contract
+        return products_name(one.columns.limit or 0, one.rows.variable in one.target.indices[0].variables)
 
     @property
     def _handed(self) -> bool:
@@ -167,8 +195,8 @@ class Tile:
             return f"split({part}[{position}], {part}_rest[{position}]);"
         return f"to_tf32({part}[{position}]);"
 
-    def _left(self) -> list[str]:
-        one, block, (part, _) = self.contract, self.places.block, self._names
+    def _left(self, part: str) -> list[str]:
+        one, block = self.contract, self.places.block
         i, k = one.rows.variable, one.depth.variable
         pair = f"{i}_pair"
         if self._left_in_matrices:

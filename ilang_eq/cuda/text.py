@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from ilang_eq.cuda.nodes import WARP, Block, Dim
+from ilang_eq.cuda.nodes import RUN, SWIZZLED, WARP, Block, Dim
 from ilang_eq.cuda.storage import Home
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import Index, Load, Size
@@ -52,12 +52,18 @@ class Places:
                 return load.buffer + "".join(f"[{text}]" for text in inside)
             case "shared":
                 stage = [self.stages[load.buffer]] if home.stages > 1 else []
-                inside = [*stage, *(THREAD[dim] for dim in home.slots), *map(index_text, load.indices)]
+                places = list(map(index_text, load.indices))
+                places = _swizzled(*places) if home.swizzled else places
+                inside = [*stage, *(THREAD[dim] for dim in home.slots), *places]
                 return load.buffer + "".join(f"[{text}]" for text in inside or ["0"])
             case "memory" | "scratch":
                 return f"{load.buffer}[{self._offset(load)}]"
             case other:
                 assert_never(other)
+
+    def array(self, buffer: str) -> str:
+        """The tile ``buffer`` in shared memory, as it is in this iteration."""
+        return buffer + (f"[{self.stages[buffer]}]" if self.homes[buffer].stages > 1 else "")
 
     def address(self, load: Load) -> str:
         """Where ``load`` lies in memory, as a pointer."""
@@ -82,10 +88,16 @@ class Places:
         if at is not None:
             inside = "".join(f"[{size}]" for size in rest)
             return f"auto &{name} = *reinterpret_cast<float (*)[{first}]{inside}>(shared_memory + {at});"
-        align = f" __align__({4 * home.aligned})" if home.aligned > 1 else ""
+        align = f" __align__({home.alignment})" if home.aligned > 1 else ""
         return f"__shared__{align} float {name}[{first}]" + "".join(f"[{size}]" for size in rest) + ";"
 
     def floats(self, home: Home) -> str:
         """How many floats of scratch one block takes."""
         sizes = [str(self.block.along(dim)) for dim in home.slots] + [size_text(size) for size in home.buffer.dims]
         return " * ".join(sizes) or "1"
+
+
+def _swizzled(row: str, column: str) -> list[str]:
+    """The place of an element whose row changes the order of its runs of ``RUN``."""
+    r, c = (text if text.isidentifier() else f"({text})" for text in (row, column))
+    return [row, f"({c} / {RUN} ^ {r} % {SWIZZLED // RUN}) * {RUN} + {c} % {RUN}"]

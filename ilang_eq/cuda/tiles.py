@@ -44,7 +44,8 @@ def strides_of(copy: Copy, width: int, threads: int) -> Strides | None:
     columns = (near.limit or 1) // width
     rows = threads // columns
     even = threads % columns == 0 and (row.limit or 1) % rows == 0 and row.limit != rows
-    return Strides(row, rows) if even and rows % copy.rows_together(width) == 0 and rows >= TOGETHER else None
+    together = copy.rows_together(width)
+    return Strides(row, rows) if even and (together == 1 or rows % TOGETHER == 0) else None
 
 
 def in_line(copy: Copy, width: int, threads: int, body: Sequence[str], most: int = IN_FLIGHT) -> list[str]:

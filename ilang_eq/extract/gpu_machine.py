@@ -39,6 +39,7 @@ class Gpu:
         issue: warp instructions an SM issues per clock.
         fma: fused multiply-adds of float32 per clock and SM.
         tensor: multiply-adds of tf32 factors per clock and SM, by ``mma.sync``.
+        warpgroup: the same by ``wgmma``, where there is that; else no more.
         special: exponentials, logarithms, reciprocals per clock and SM.
         shared_bytes_per_clock: out of shared memory and L1, per SM.
         registers: 32-bit registers of an SM.
@@ -61,6 +62,7 @@ class Gpu:
     issue: float
     fma: float
     tensor: float
+    warpgroup: float
     special: float
     shared_bytes_per_clock: float
     registers: int

@@ -17,10 +17,10 @@ from itertools import pairwise
 from math import ceil, hypot, inf, log2, prod
 
 from ilang_eq.cuda.accesses import touched
-from ilang_eq.cuda.contractions import COLUMNS, DEPTH, ROWS
+from ilang_eq.cuda.contractions import COLUMNS, DEPTH, GROUP, ROWS
 from ilang_eq.cuda.directions import WIDEST, widest
 from ilang_eq.cuda.emit import bound
-from ilang_eq.cuda.nodes import WARP, Barrier, Combine, Contract, Copy, Launch, Leaf, Node, Sweep
+from ilang_eq.cuda.nodes import RUN, SWIZZLED, WARP, Barrier, Combine, Contract, Copy, Launch, Node, Sweep
 from ilang_eq.cuda.quotients import INVERSE_HOME, inverted
 from ilang_eq.cuda.steps import BLOCKS_WITH_SCRATCH
 from ilang_eq.cuda.storage import Home, most_registers, needed_registers, shared_bytes, usual_registers
@@ -29,17 +29,12 @@ from ilang_eq.cuda.walks import places_of
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.full_model import Cost
 from ilang_eq.extract.gpu_machine import Gpu
+from ilang_eq.extract.gpu_slots import OTHER, SLOTS, absorbed, arithmetic
 from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Program, Scalar
+from ilang_eq.lower.ir import Accumulate, Assign, For, Load, Program
 from ilang_eq.lower.quotients import INVERSE
 from ilang_eq.lower.walk import loads, mentions, stride
 
-SLOTS: dict[str, tuple[float, float]] = {
-    "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "div": (8, 1), "max": (2, 0), "min": (2, 0), "exp": (8, 1),
-    "ln": (14, 1), "log": (30, 3), "pow": (50, 2), "shift_factor": (14, 1), "finite_or": (3, 0),
-}  # fmt: skip
-"""Instructions and special functions that an op takes; one not here takes ``OTHER``."""
-OTHER = (3.0, 0.0)
 LOOP_SLOTS = 4.0
 """Instructions to step and test a loop that is not unrolled."""
 IN_FLIGHT = 4.0
@@ -58,6 +53,8 @@ COPY_SLOTS = 8.0
 RESTART = 200.0
 """Cycles from the barrier before a tile until its products are under way again, with few warps. Fitted to the schedules
 that were timed on an H200: with 0, tiles half as deep look as good as they are bad."""
+GROUPS = "tensor cores of four warps"
+"""The part of a launch that they do together."""
 _SIZE = 4
 _US = 1e-6
 
@@ -66,8 +63,8 @@ _US = 1e-6
 class _Work:
     """What one block does for one task: per thread, but for ``cycles`` of shared memory and L1, which are of a warp.
 
-    ``cores`` are instructions of tensor cores, which a warp runs together. ``fetches`` move ``fetched`` floats from and
-    to memory.
+    ``cores`` are instructions of tensor cores, which a warp runs together; ``grouped`` what four warps run together
+    comes to in those. ``fetches`` move ``fetched`` floats from and to memory.
     """
 
     slots: float = 0.0
@@ -75,6 +72,7 @@ class _Work:
     requests: float = 0.0
     cycles: float = 0.0
     cores: float = 0.0
+    grouped: float = 0.0
     waits: float = 0.0
     latency: float = 0.0
     fetches: float = 0.0
@@ -152,10 +150,10 @@ class _Counter:
         return unrolled(sweep, self.homes, self.launch.block) == trips_of(sweep, self.launch.block)
 
     def _leaf(self, leaf: Assign | Accumulate, following: Node | None, path: tuple[Sweep, ...], times: float) -> None:
-        slots, special = _arithmetic(leaf.value)
+        slots, special = arithmetic(leaf.value)
         if isinstance(leaf, Accumulate):
             slots += SLOTS.get(leaf.op, OTHER)[0]
-        elif _absorbed(leaf, following):
+        elif absorbed(leaf, following):
             slots = 0.0
         self.work.slots += times * slots
         self.work.special += times * special
@@ -213,9 +211,16 @@ class _Counter:
         block = self.launch.block
         pairs, trips = node.pairs(block), node.trips(block)
         steps = times * (node.depth.limit or 0) / DEPTH
-        self.work.cores += steps * pairs * trips * (1 if node.parts == 1 else 3)
-        self.work.slots += steps * (4 * pairs + 2 * trips) * ROUNDING_SLOTS[node.parts]
-        for place, loop, count in ((node.left, node.rows, 4 * pairs), (node.right, node.columns, 2 * trips)):
+        own = [(node.left, node.rows, 4 * pairs), (node.right, node.columns, 2 * trips)]
+        if node.grouped and self.gpu.warpgroup > self.gpu.tensor:
+            # the right factor goes from shared memory to the cores of four warps at once
+            self.work.grouped += steps * pairs * trips
+            self.work.cycles += steps * pairs * (node.columns.limit or 0) * DEPTH / (GROUP * WARP)
+            own.pop()
+        else:
+            self.work.cores += steps * pairs * trips * (1 if node.parts == 1 else 3)
+        self.work.slots += steps * sum(count for _, _, count in own) * ROUNDING_SLOTS[node.parts]
+        for place, loop, count in own:
             home = self.homes[place.buffer]
             if home.where == "registers":
                 continue
@@ -251,6 +256,8 @@ class _Counter:
         dims += home.dims if home.where == "shared" else [size_of(size, self.extents) for size in home.buffer.dims]
         indices = [block.position(dim, lane) for dim in home.slots]
         indices += [sum(positions.get(v, 0) for v in index.variables) // index.divisor for index in place.indices]
+        if home.swizzled:
+            indices[-1] ^= indices[-2] % (SWIZZLED // RUN) * RUN
         address = 0
         for index, size in zip(indices, dims, strict=True):
             address = address * size + index
@@ -269,10 +276,18 @@ def gpu_cost(program: Program, extents: Extents, gpu: Gpu) -> Cost:
 
 
 def _together(parts: dict[str, float]) -> float:
-    """What the parts of a launch take, which overlap but for what is waited; arithmetic is a part of what is issued."""
+    """What the parts of a launch take, which overlap but for what is waited; arithmetic is a part of what is issued.
+
+    What groups of warps and their copies do goes on by itself: the longest of it counts.
+    """
     issued = max(parts.get("issue", 0.0), parts.get("arithmetic", 0.0))
-    apart = ("issue", "arithmetic", "waiting")
-    return parts.get("waiting", 0.0) + hypot(issued, *(spent for name, spent in parts.items() if name not in apart))
+    apart = ["issue", "arithmetic", "waiting"]
+    by_itself = 0.0
+    if parts.get(GROUPS):
+        apart += [GROUPS, "shared memory", "L2"]
+        by_itself = max(parts[GROUPS], parts["shared memory"], parts["L2"])
+    others = (spent for name, spent in parts.items() if name not in apart)
+    return parts.get("waiting", 0.0) + hypot(issued, by_itself, *others)
 
 
 def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gpu) -> list[tuple[str, float]]:
@@ -296,7 +311,9 @@ def _launch(launch: Launch, homes: Mapping[str, Home], extents: Extents, gpu: Gp
     alone = work.slots + work.special + work.requests + work.cores
     waiting = work.waits * wait + work.latency
     parts.append(("latency", rounds * (alone + waiting) * cycle))
-    parts.append(("waiting", rounds * waiting * cycle / each))
+    # while its groups multiply, a block does nothing else
+    groups = dict(parts)[GROUPS] / each
+    parts.append(("waiting", groups + rounds * waiting * cycle / each))
     in_flight = _SIZE * running * max(launch.block.threads * IN_FLIGHT * work.width, _ahead(launch.body, homes))
     bandwidth = min(gpu.dram_gbs, in_flight / (gpu.dram_latency / gpu.clock_ghz)) * 1e9
     return [*parts, ("memory", far / bandwidth)]
@@ -319,6 +336,7 @@ def _throughput(work: _Work, launch: Launch, near: float, gpu: Gpu) -> list[tupl
         ("issue", warps * (work.slots + work.special + work.requests + work.cores) / gpu.issue),
         ("arithmetic", launch.block.threads * work.slots / gpu.fma),
         ("tensor cores", warps * work.cores * ROWS * COLUMNS * DEPTH / gpu.tensor),
+        (GROUPS, warps * work.grouped * ROWS * COLUMNS * DEPTH / gpu.warpgroup),
         ("special functions", launch.block.threads * work.special / gpu.special),
         ("shared memory", warps * work.cycles * WARP * _SIZE / gpu.shared_bytes_per_clock),
         ("L2", near / (gpu.l2_gbs / gpu.sms / gpu.clock_ghz)),
@@ -387,24 +405,3 @@ def _conflicts(addresses: Iterable[int]) -> int:
     for address in addresses:
         words.setdefault(address % BANKS, set()).add(address)
     return max(map(len, words.values()))
-
-
-def _arithmetic(value: Scalar) -> tuple[float, float]:
-    """Instructions and special functions of a scalar."""
-    match value:
-        case Load() | Constant():
-            return 0.0, 0.0
-        case Apply(op, arguments):
-            slots, special = SLOTS.get(op, OTHER)
-            for argument in arguments:
-                more, extra = _arithmetic(argument)
-                slots, special = slots + more, special + extra
-            return slots, special
-
-
-def _absorbed(leaf: Leaf, following: Node | None) -> bool:
-    """Whether a product is added at once: one instruction does both."""
-    if not isinstance(leaf, Assign) or not isinstance(following, Accumulate) or following.op != "add":
-        return False
-    product = isinstance(leaf.value, Apply) and leaf.value.op == "mul"
-    return product and following.value == leaf.target

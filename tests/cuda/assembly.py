@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
-from ilang_eq.cuda.build import nvrtc
+from ilang_eq.cuda.build import nvrtc, target_of
 
 
 def assembly(source: str, arch: int) -> str:
     """The PTX of ``source`` for ``arch``, such as 90 for sm_90."""
     compiler, program = nvrtc(), ctypes.c_void_p()
-    option = (ctypes.c_char_p * 1)(f"--gpu-architecture=compute_{arch}".encode())
+    option = (ctypes.c_char_p * 1)(f"--gpu-architecture={target_of(arch).replace('sm', 'compute')}".encode())
     assert compiler.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"k.cu", 0, None, None) == 0
     try:
         assert compiler.nvrtcCompileProgram(program, 1, option) == 0

@@ -17,12 +17,27 @@ from ilang_eq.cuda.emit import Module, emit
 from ilang_eq.cuda.runs import FUNCTIONS
 from ilang_eq.cuda.steps import steps, workspaces
 from ilang_eq.cuda.tensor_cores import CORE_FUNCTIONS
+from ilang_eq.cuda.warpgroups import GROUP_FUNCTIONS, HOPPER
 from ilang_eq.lower.interface import output_shapes, written_outputs
 from ilang_eq.lower.ir import Program
 
 SHIM = Path(__file__).parent / "shim.h"
-_OF_THE_SHIM = ("load_matrices", "tf32_of", "multiply")
+_OF_THE_SHIM = (
+    *(CORE_FUNCTIONS[name] for name in ("load_matrices", "tf32_of", "multiply")),
+    *(GROUP_FUNCTIONS[name] for name in ("publish", "begin_products", "finish_products", "descriptor")),
+)
 """Functions of tensor cores that it has its own versions of."""
+
+
+def _together(instruction: re.Match[str]) -> str:
+    """The call for a product of a group of warps, of the operands that the instruction gets."""
+    sums = re.findall(r'"\+f"\((.+?)\)[,\n]', instruction["sums"] + "\n")
+    left = re.findall(r"__float_as_uint\((.+?)\)", instruction["left"])
+    places = (", ".join(f"&{place}" for place in places) for places in (sums, left))
+    return "{{ const float *const part[] = {{{1}}}; shim::multiply_together({{{0}}}, part, right, depth); }}".format(
+        *places
+    )
+
 
 _REWRITES = (
     (r'extern "C" __global__ void __launch_bounds__\([\d, ]+\)', "static void"),
@@ -34,6 +49,12 @@ _REWRITES = (
         lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
     ),
     (r"extern __shared__ .*;", ""),
+    (r"const float \(&right\)\[(\d+)\]\[(\d+)\]", r"shim::Shared<\1, \2> &right"),
+    (
+        r'asm volatile\("\{\.reg[^;]*;[^;]*; wgmma[^:]*: (?P<sums>[^:]*): (?P<left>[^:]*)'
+        r'"l"\(descriptor\(&right\[0\]\[depth\]\)\)\);',
+        _together,
+    ),
     (
         r"auto &(\w+) = \*reinterpret_cast<float \(\*\)((?:\[\d+\])+)>\(shared_memory \+ \d+\);",
         lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
@@ -50,17 +71,16 @@ def _sizes(dims: str) -> str:
 
 
 class Emulated:
-    """Programs, compiled together for the CPU. Call one by its number."""
+    """Programs, compiled together for the CPU, as for ``hopper`` or for another device. Call one by its number."""
 
-    def __init__(self, programs: Sequence[Program], sources: Sequence[str] | None = None) -> None:
+    def __init__(self, programs: Sequence[Program], sources: Sequence[str] | None = None, hopper: bool = False) -> None:
         self.programs = programs
         modules = [emit(program) for program in programs]
         if sources is not None:
             modules = [replace(module, source=source) for module, source in zip(modules, sources, strict=True)]
         self.modules = modules
-        self._library = ctypes.CDLL(
-            str(built("\n".join(_translated(n, m, p) for n, (m, p) in enumerate(zip(modules, programs, strict=True)))))
-        )
+        translated = [_translated(n, m, p) for n, (m, p) in enumerate(zip(modules, programs, strict=True))]
+        self._library = ctypes.CDLL(str(built("\n".join(translated), hopper)))
 
     def run(
         self, number: int, arrays: Sequence[np.ndarray], blocks: int | None = None, backwards: bool = False
@@ -109,7 +129,7 @@ class Emulated:
 
 def rewritten(source: str) -> str:
     """CUDA C as C++ for the shim, which has its own versions of what moves runs."""
-    for text in (*FUNCTIONS.values(), *(CORE_FUNCTIONS[name] for name in _OF_THE_SHIM)):
+    for text in (*FUNCTIONS.values(), *_OF_THE_SHIM):
         source = source.replace(text, "")
     for pattern, replacement in _REWRITES:
         source = re.sub(pattern, replacement, source)
@@ -157,9 +177,9 @@ def _translated(number: int, module: Module, program: Program) -> str:
     return "\n".join(lines)
 
 
-def built(source: str) -> Path:
+def built(source: str, hopper: bool = False) -> Path:
     """The shared library of C++ source behind the shim, built once."""
-    text = SHIM.read_text() + source
+    text = (f"#define {HOPPER}\n" if hopper else "") + SHIM.read_text() + source
     folder = Path(os.environ["ILANG_EQ_CACHE"])
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"shim-{hashlib.sha256(text.encode()).hexdigest()[:32]}.so"

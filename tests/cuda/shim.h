@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <map>
 #include <ucontext.h>
 #include <vector>
 
@@ -14,7 +15,7 @@
 
 namespace shim {
 
-enum State { READY, AT_BARRIER, AT_SHUFFLE, DONE };
+enum State { READY, AT_BARRIER, AT_SHUFFLE, IN_GROUP, DONE };
 
 struct Fiber {
     ucontext_t context;
@@ -24,7 +25,7 @@ struct Fiber {
     int turn;
 };
 
-constexpr int MOST = 1024, STACK = 1 << 16;
+constexpr int MOST = 1024, STACK = 1 << 16, WARP = 32, GROUP = 4 * WARP;
 static Fiber fibers[MOST];
 static ucontext_t scheduler;
 static int threads, current, block, epoch, life;
@@ -41,6 +42,9 @@ static void fail(const char *what, const char *name, long long index, int other)
     failed = true;
 }
 
+// How many words each thread has written in its block, and how many of them it has published.
+static long writes[MOST], published[MOST];
+
 // What is known of one word since the launch began. Times are (block, epoch, thread); -1 is never.
 struct Shadow {
     int written = 0;
@@ -48,6 +52,7 @@ struct Shadow {
     int read_block = -1, read_epoch = -1, reader = -1;
     bool many_readers = false, many_blocks = false;
     bool copying = false; // what a thread has begun to copy here has not arrived
+    long number = 0; // of the last write, among those of its writer
 
     void read(const char *name, long long index)
     {
@@ -75,6 +80,7 @@ struct Shadow {
         if (read_block == block && read_epoch == epoch && (many_readers || reader != current))
             fail("race: write of what another thread reads", name, index, reader);
         write_block = block, write_epoch = epoch, writer = current, written = 1;
+        number = ++writes[current];
     }
 };
 
@@ -258,13 +264,46 @@ static void arrive(int left)
     flights[current] = others;
 }
 
+// A product that a thread's group of warps has begun: of its rows r and r + 8, and of all columns two in eight. It may
+// be done at any time until it is waited for; here that is last.
+struct Product {
+    std::vector<float *> sums; // of the columns in eights: upper, next, lower, next
+    float left[2][8];
+    Reference (*right)(void *rows, int column, int depth);
+    void *rows;
+    int depth, epoch;
+};
+static std::vector<Product> products[MOST];
+static std::map<float *, float> taken[MOST];
+static bool begun[MOST];
+
+// What stands in for a sum that belongs to products under way: a number that no product comes to.
+static float poison()
+{
+    const uint32_t bits = 0x7fabcdef;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static bool poisoned(const float &value)
+{
+    const float other = poison();
+    return memcmp(&value, &other, sizeof value) == 0;
+}
+
 static void start()
 {
     flights[current].clear();
-    commits[current] = 0;
+    products[current].clear();
+    taken[current].clear();
+    begun[current] = false;
+    commits[current] = writes[current] = published[current] = 0;
     body(arguments);
     if (!flights[current].empty())
         fail("a copy that is not waited for", "block", block, -1);
+    if (!products[current].empty())
+        fail("products that are not waited for", "block", block, -1);
     fibers[current].state = DONE;
     swapcontext(&fibers[current].context, &scheduler);
 }
@@ -315,6 +354,13 @@ static void run_block(bool backwards)
             for (int warp = 0; warp < threads; warp += 32)
                 if (fibers[warp].state == AT_SHUFFLE)
                     release(warp, warp + 32 < threads ? warp + 32 : threads, AT_SHUFFLE);
+            for (int group = 0; group + GROUP <= threads; group += GROUP) {
+                bool all = true;
+                for (int t = group; t < group + GROUP; t++)
+                    all = all && fibers[t].state == IN_GROUP;
+                if (all)
+                    release(group, group + GROUP, IN_GROUP);
+            }
             continue;
         }
         if (fibers[0].state == DONE) {
@@ -385,6 +431,77 @@ static void load_matrices(float *const (&to)[4], const Reference &row)
     wait(AT_SHUFFLE);
 }
 
+// PTX's wgmma.mma_async.m64nNk8: ``sums`` of N columns; whose elements of ``left`` are whose is as in mma.m16n8k8.
+template <int N>
+static void multiply_together(const std::vector<float *> &sums, const float *const (&left)[4], Shared<N, 32> &right, int depth)
+{
+    if (!begun[current])
+        fail("products that nothing began", "thread", current, -1);
+    Fiber &mine = fibers[current];
+    const int turn = mine.turn ^= 1;
+    for (int n = 0; n < 4; n++) {
+        const float x = mine.given[turn][n] = *left[n];
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (x == x && bits << 19)
+            fail("more digits than tensor cores take", "factor", n, current);
+    }
+    wait(IN_GROUP);
+    Product made{sums, {}, nullptr, &right, depth, epoch};
+    for (int k = 0; k < 8; k++)
+        for (int half = 0; half < 2; half++)
+            made.left[half][k] = fibers[current / 4 * 4 + k % 4].given[turn][k / 4 * 2 + half];
+    made.right = [](void *rows, int column, int k) -> Reference {
+        return (*(Shared<N, 32> *)rows)[column][(k / 4 ^ column % 8) * 4 + k % 4];
+    };
+    for (float *sum : sums)
+        if (!poisoned(*sum))
+            taken[current][sum] = *sum, *sum = poison();
+    products[current].push_back(made);
+}
+
+// An element of a right factor, of which tensor cores leave out what tf32 has not.
+static float truncated(const Reference &place, int since)
+{
+    if (!place.value)
+        return 0;
+    const Shadow &shadow = *place.shadow;
+    if (shadow.writer >= 0 && shadow.number > published[shadow.writer])
+        fail("read by tensor cores of what is not published", place.name, place.index, shadow.writer);
+    if (shadow.write_epoch > since)
+        fail("write of what tensor cores are reading", place.name, place.index, shadow.writer);
+    const float x = place;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= ~0u << 13;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void finish_products()
+{
+    wait(IN_GROUP);
+    for (auto &[sum, value] : taken[current]) {
+        if (!poisoned(*sum))
+            fail("write of a sum while products are under way", "sum", 0, current);
+        *sum = value;
+    }
+    for (const Product &one : products[current]) {
+        const int member = current % 4;
+        for (size_t n = 0; n < one.sums.size() && !failed; n++) {
+            const int column = n / 4 * 8 + member * 2 + n % 2, half = n % 4 / 2;
+            double sum = *one.sums[n];
+            for (int k = 0; k < 8; k++)
+                sum += (double)one.left[half][k] * truncated(one.right(one.rows, column, one.depth + k), one.epoch);
+            *one.sums[n] = (float)sum;
+        }
+    }
+    products[current].clear();
+    taken[current].clear();
+    begun[current] = false;
+}
+
 } // namespace shim
 
 static struct { struct { operator int() const { return shim::current; } } x; } threadIdx;
@@ -453,4 +570,13 @@ static inline void load_matrices(float &first, float &second, float &third, floa
 {
     float *const to[4] = {&first, &second, &third, &fourth};
     shim::load_matrices(to, row);
+}
+
+static inline void publish() { shim::published[shim::current] = shim::writes[shim::current]; }
+static inline void begin_products() { shim::begun[shim::current] = true; }
+static inline void finish_products()
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    shim::finish_products();
+#endif
 }

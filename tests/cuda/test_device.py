@@ -89,6 +89,8 @@ TILED = {
     "dot products": (dots(32, 32, 16), ("mk", "nk")),
     "rows of eight": (dots(32, 32, 8), ("mk", "nk")),
     "weighted sums": (attention(32, 32, 32, 16), ("mk", "nk", "np")),
+    "dot products of four warps together": (dots(64, 48, 32), ("mk", "nk")),
+    "weighted sums of scores of four warps together": (attention(64, 32, 32, 32), ("mk", "nk", "np")),
 }
 """Tiles that are copied ahead, for tensor cores where they are granted; and the axes of the inputs."""
 AXES = ({"m": 100, "n": 130, "k": 70, "p": 50}, {"m": 128, "n": 128, "k": 64, "p": 64})
@@ -107,6 +109,24 @@ def test_tiles(machine: Machine) -> None:
                 right = np.asarray(component.interpret(*arrays))
                 (got,) = machine.run(made, arrays)
                 assert np.abs(got - right).max() < ERRORS[precision] * np.abs(right).max(), (name, precision, sizes)
+
+
+@pytest.mark.gpu
+def test_errors_are_next_to_those_of_torch() -> None:
+    """Of products by tensor cores, relative to the norm of the result."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch sees no CUDA device")
+    kernel = CudaKernel(replace(program(matmul(128, 32)), precision="tf32"))
+    x, y = torch.randn(2, 1024, 1024, device="cuda")
+    right = x.double() @ y.double()
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        errors = [float((got.double() - right).norm() / right.norm()) for got in (kernel(x, y), x @ y)]
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    assert 0 < errors[0] < 2 * errors[1]
 
 
 def test_random_programs(machine: Machine) -> None:

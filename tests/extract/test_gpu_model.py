@@ -15,7 +15,7 @@ from ilang_eq.cuda.emit import bound
 from ilang_eq.cuda.walks import contracts_of
 from ilang_eq.errors import OptionError
 from ilang_eq.extract.gpu_machine import as_processor, chosen_gpu, gpu_names, load_gpu
-from ilang_eq.extract.gpu_model import gpu_cost, resident
+from ilang_eq.extract.gpu_model import GROUPS, gpu_cost, resident
 from ilang_eq.extract.gpu_staging import variants
 from ilang_eq.extract.gpu_volumes import Cache, Run, Use, volume
 from ilang_eq.lang.reading import read_component
@@ -75,6 +75,23 @@ def test_tensor_cores_run_at_published_rates(gpu: str, tflops: float) -> None:
     assert terms(LARGE, [(8192, 8192)] * 2, gpu)["tensor cores"] == 0
 
 
+@pytest.mark.parametrize(("gpu", "tflops"), [("sm_80", 156), ("sm_90", 0.88 * 494)])
+def test_four_warps_together_run_at_published_rates(gpu: str, tflops: float) -> None:
+    """By one part of the model or the other, as a device has instructions."""
+    found = terms(matmul(128, 32), SQUARE, gpu, "tf32")
+    own, other = (GROUPS, "tensor cores") if gpu == "sm_90" else ("tensor cores", GROUPS)
+    assert found[own] == pytest.approx(2 * 4096**3 / (tflops * 1e12), rel=0.06)
+    assert found[other] == 0
+
+
+def test_groups_of_two_blocks_fill_gaps() -> None:
+    """As on an H200: 128 × 128 tiles and two blocks before larger ones and one, and both before single warps."""
+    small, large = (terms(matmul(tile, 32), SQUARE, precision="tf32")["all"] for tile in (128, 256))
+    single = terms(matmul(128, 16), SQUARE, precision="tf32")["all"]
+    assert small < large
+    assert small < 0.8 * single
+
+
 def test_three_products_take_three_times_as_long() -> None:
     rough, fine = (terms(matmul(128, 16), SQUARE, precision=p) for p in ("tf32", "tf32x3"))
     assert fine["tensor cores"] == pytest.approx(3 * rough["tensor cores"])
@@ -93,6 +110,8 @@ def test_a_search_finds_tiles_for_tensor_cores() -> None:
     product = i("ik*kj~ijk") >> i("+ijk~ij")
     plain, fast = (optimize(product, SQUARE, target="cuda", precision=p, database=False) for p in ("float32", "tf32"))
     assert fast.cost < plain.cost / 3
+    ((launch, _),) = bound(replace(program(fast.component), precision="tf32"))
+    assert [one.grouped for one in contracts_of(launch.body)] == [True]
     naive = read_component((COMPONENTS / "attention_heads.i").read_text(encoding="utf-8"))
     found = optimize(naive, [(16, 4096, 64)] * 3, target="cuda", precision="tf32", database=False)
     ((launch, homes),) = bound(replace(program(found.component), precision="tf32"))

@@ -1,0 +1,193 @@
+"""Products that four warps take together: which they are, what comes out on either kind of device, what is caught."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ilang_eq import Component, i
+from ilang_eq.cuda.build import nvrtc
+from ilang_eq.cuda.emit import emit
+from ilang_eq.errors import BuildError
+from ilang_eq.lower.ir import Precision
+from tests.cuda.assembly import assembly
+from tests.cuda.emulator import Emulated, Failure
+from tests.cuda.schedules import attention, dots, matmul
+from tests.cuda.test_tensor_cores import contracts, error, inputs, made, only
+from tests.golden import Golden
+
+runs = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+ROUNDED, TRUNCATED = 2**-10, 2**-11 + 2**-10
+"""What a product is off by at most, relative to itself, where both factors are rounded, and where one is truncated."""
+
+COMPONENTS: dict[str, tuple[Component, tuple[str, ...]]] = {
+    "product": (matmul(64, 32), ("mk", "kn")),
+    "product of eight warps": (matmul(128, 32), ("mk", "kn")),
+    "dot products": (dots(64, 48, 32), ("mk", "nk")),
+    "weighted sums": (attention(64, 32, 32, 32), ("mk", "nk", "np")),
+}
+SIZES = {
+    "tails": {"m": 70, "n": 37, "k": 41, "p": 27},
+    "full tiles": {"m": 128, "n": 128, "k": 64, "p": 64},
+    "less than a tile": {"m": 3, "n": 5, "k": 2, "p": 1},
+    "rows that are not aligned": {"m": 66, "n": 65, "k": 33, "p": 49},
+}
+
+
+@runs
+@pytest.mark.parametrize("hopper", [False, True])
+def test_components(hopper: bool) -> None:
+    emulated = Emulated([made(component, "tf32") for component, _ in COMPONENTS.values()], hopper=hopper)
+    limit = TRUNCATED if hopper else ROUNDED
+    for (number, (name, (component, shapes))), (size, extents) in product(enumerate(COMPONENTS.items()), SIZES.items()):
+        arrays = inputs(shapes, extents)
+        (got,) = emulated.run(number, arrays)
+        # the scores' error is one of weights, relative to themselves
+        assert error(got, component, arrays) < limit * (5 if name == "weighted sums" else 1), (name, size)
+        (again,) = emulated.run(number, arrays, blocks=2, backwards=True)
+        np.testing.assert_array_equal(again, got)
+
+
+def layouts() -> list[Component]:
+    """A product whose tiles lie both ways, its sums as well."""
+    found = []
+    for left, right, result in product(("ik", "ki"), ("kj", "jk"), ("ij", "ji")):
+        size = {"i": 64, "j": 64, "k": 32}
+        copies = [
+            i(f"+{axes}~{tile}|{axes[0]}:{size[axes[0]]},{axes[1]}:{size[axes[1]]}|{outer}{tile[0]}'{tile[1]}'")
+            for axes, tile, outer in (("ik", left, "ik"), ("kj", right, "jk"))
+        ]
+        pairing = i(f"{left}*{right}~ijk|i:64,j:64,k:32|ijk01i'j'k'")
+        found.append((copies[0] | copies[1]) >> pairing >> i(f"+ijk~{result}|i:64,j:64,k:32|ijki'j'k'0"))
+    return found
+
+
+@runs
+def test_any_layout() -> None:
+    """Groups take it where a factor's rows are depths, whatever the other factor and the sums are like."""
+    components = layouts()
+    emulated = Emulated([made(component, "tf32") for component in components], hopper=True)
+    for number, component in enumerate(components):
+        text = str(component)
+        assert [one.grouped for one in contracts(component)] == ["~ki|" not in text or "~jk|" in text], text
+        arrays = inputs(("mk", "kn"), SIZES["tails"], number)
+        (got,) = emulated.run(number, arrays)
+        assert error(got, component, arrays) < TRUNCATED, text
+
+
+@runs
+@pytest.mark.parametrize("hopper", [False, True])
+def test_what_is_not_finite(hopper: bool) -> None:
+    component, shapes = COMPONENTS["product"]
+    arrays = inputs(shapes, SIZES["tails"])
+    arrays[0][1, 2], arrays[0][5, 0], arrays[1][3, 7] = np.inf, np.nan, -np.inf
+    arrays[0][9, 4], arrays[1][4, 9] = np.inf, 0.0
+    (got,) = Emulated([made(component, "tf32")], hopper=hopper).run(0, arrays)
+    with np.errstate(invalid="ignore"):
+        right = np.einsum("ik,kj->ij", arrays[0].astype(np.float64), arrays[1].astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(right))
+    np.testing.assert_array_equal(got[np.isinf(right)], right[np.isinf(right)])
+
+
+@runs
+def test_small_whole_numbers_are_exact() -> None:
+    """Ten bits after the point are theirs, rounded or truncated."""
+    component, shapes = COMPONENTS["product"]
+    arrays = [np.round(8 * x) for x in inputs(shapes, SIZES["tails"])]
+    (got,) = Emulated([made(component, "tf32")], hopper=True).run(0, arrays)
+    np.testing.assert_array_equal(got, arrays[0] @ arrays[1])
+
+
+ALONE: dict[str, tuple[Component, Precision]] = {
+    "two parts a factor": (matmul(64, 32), "tf32x3"),
+    "rows that are not four warps'": (dots(32, 32, 32), "tf32"),
+    "columns that are not sixteens": (dots(64, 24, 32), "tf32"),
+    "rows shorter than all banks": (matmul(64, 16), "tf32"),
+    "no factor in rows of the depth": (layouts()[4], "tf32"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_the_rest_is_left_to_single_warps(name: str) -> None:
+    component, precision = ALONE[name]
+    assert [one.grouped for one in contracts(component, precision)] == [False]
+
+
+def test_who_has_what() -> None:
+    """All warps below each other, each with whole rows; the right factor swizzled, at a multiple of eight rows."""
+    launch, homes = only(made(COMPONENTS["product of eight warps"][0], "tf32"))
+    (one,) = (one for one in contracts(COMPONENTS["product of eight warps"][0]))
+    assert (launch.block.x, launch.block.y) == (4, 32)
+    assert [name for name, home in homes.items() if home.swizzled] == [one.right.buffer]
+    assert homes[one.right.buffer].dims == (128, 32)
+    source = emit(made(COMPONENTS["product of eight warps"][0], "tf32")).source
+    assert f"auto &{one.right.buffer} = *reinterpret_cast<float (*)[2][128][32]>(shared_memory + 0);" in source
+    assert "extern __shared__ __align__(1024) float shared_memory[];" in source
+    assert source.count("publish();") == source.count("__syncthreads();")
+
+
+def test_scores_are_of_groups_and_what_is_handed_on_is_not() -> None:
+    found = contracts(COMPONENTS["weighted sums"][0])
+    assert sorted((one.grouped, one.handed) for one in found) == [(False, True), (True, False)]
+
+
+def test_golden(golden: Golden) -> None:
+    golden.check("group.cu", emit(made(COMPONENTS["product"][0], "tf32")).source)
+
+
+def test_instructions() -> None:
+    """Of one source: Hopper's on Hopper, a single warp's elsewhere."""
+    try:
+        nvrtc()
+    except BuildError:
+        pytest.skip("needs NVRTC: pip install nvidia-cuda-nvrtc")
+    source = emit(made(COMPONENTS["product of eight warps"][0], "tf32")).source
+    new, old = assembly(source, 90), assembly(source, 80)
+    assert new.count("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32") == 16, "of two versions"
+    assert "mma.sync" not in new
+    assert "wgmma" not in old
+    assert "mma.sync.aligned.m16n8k8" in old
+
+
+BROKEN = {
+    "tiles that are not published": (r"publish\(\);\s+__syncthreads", "__syncthreads", "not published"),
+    "no barrier between copies and product": (
+        r"(arrive\(\);\s+publish\(\);\s+)__syncthreads\(\);",
+        r"\1",
+        "race|still being copied|never written|not published",
+    ),
+    "copies for where groups still read": (r"k_stage \^ 1", "k_stage", "still being copied|race|never written"),
+    "products that nobody begins": (r"begin_products\(\);\n", "\n", "nothing began"),
+    "products that nobody waits for": (r"finish_products\(\);\n", "\n", "not waited for|nothing began"),
+    "sums that are used too early": (
+        r"(\s+)finish_products\(\);\n",
+        r"\1out0_sum[0][0] *= 2.0f;\1finish_products();\n",
+        "while products are under way",
+    ),
+    "tiles that are filled too early": (
+        r"(\s+)finish_products\(\);\n",
+        r"\1__syncthreads();\1if (threadIdx.x == 0)\1    add0[k_stage][0][0] = 0.0f;\1publish();\1finish_products();\n",
+        "are reading|race",
+    ),
+    "factors that are not rounded": (r"to_tf32\(add1_part\[.*\);", "", "more digits"),
+    "warps that leave the others alone": (r"(\s+multiply_64\w*\(out0)", r"if (threadIdx.x / 32)\1", "different places"),
+}
+
+
+@runs
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_kernels_are_caught(name: str) -> None:
+    pattern, replacement, failure = BROKEN[name]
+    component, shapes = COMPONENTS["product"]
+    right = made(component, "tf32")
+    kernel = emit(right).source
+    head, kernel = kernel[: kernel.index('extern "C"')], kernel[kernel.index('extern "C"') :]
+    broken, count = re.subn(pattern, replacement, kernel)
+    assert count
+    with pytest.raises(Failure, match=failure):
+        Emulated([right], [head + broken], hopper=True).run(0, inputs(shapes, SIZES["full tiles"]))
