@@ -67,9 +67,9 @@ def test_short_rows_far_apart_compete_for_a_cache() -> None:
     rows = Rows((ROW, COLUMN, INNER), (((ROW, COLUMN, INNER), (ROW, INNER, COLUMN)),))
     knobs = Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1024), {axis: np.array([32.0]) for axis in (ROW, COLUMN, INNER)})
     sized = rows.at(knobs, Processor(MACHINE, 1))
-    assert sized.caching((INNER, COLUMN), 0, COLUMN).sum() > sized.caching((INNER, COLUMN), 0).sum()
+    assert sized.caching((INNER, COLUMN), 0, (COLUMN,)).sum() > sized.caching((INNER, COLUMN), 0).sum()
     odd = rows.at(Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1023), knobs.tiles), Processor(MACHINE, 1))
-    np.testing.assert_allclose(odd.caching((INNER, COLUMN), 0, COLUMN), odd.caching((INNER, COLUMN), 0))
+    np.testing.assert_allclose(odd.caching((INNER, COLUMN), 0, (COLUMN,)), odd.caching((INNER, COLUMN), 0))
 
 
 def test_the_busiest_thread_has_the_larger_share() -> None:
