@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ilang_eq.extract.gpu_staging import DEPTHS, Pair, copied, is_staged, names_of, pairs_of, tiled, with_expr
-from ilang_eq.extract.gpu_tiles import NodeAxis, reduced_axes, retiled, tied, without_copies
+from ilang_eq.extract.gpu_staging import DEPTHS, Pair, copied, is_staged, names_of, pairs_of, tiled
+from ilang_eq.extract.gpu_tiles import NodeAxis, reduced_axes, retiled, tied, with_expr, without_copies
 from ilang_eq.lang.expr import Loop
 from ilang_eq.lang.graph import Graph, Value
 

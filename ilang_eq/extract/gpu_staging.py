@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ilang_eq.extract.gpu_tiles import reduced_axes, retiled, without_copies
+from ilang_eq.extract.gpu_online import in_tiles_of_readers
+from ilang_eq.extract.gpu_tiles import reduced_axes, retiled, with_expr, without_copies
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Input, Node, Value
 
@@ -52,6 +53,7 @@ def _candidates(graph: Graph) -> Iterator[Graph]:
     for kept, reduced in SIZES:
         made = _in_sizes(graph, kept, reduced)
         yield made
+        yield in_tiles_of_readers(made)
         if pairs and kept == reduced:
             yield copied(made, pairs, DEPTHS[0])
     for depth in DEPTHS if pairs else ():
@@ -173,10 +175,3 @@ def _with_copy(graph: Graph, reader: int, operand: int, reduced: str) -> Graph:
     made = Node(replace(node.expr, operands=accesses, order=tuple(order)), operands)
     nodes = (*graph.nodes[:reader], made, *graph.nodes[reader + 1 :], Node(copy, (node.operands[operand],)))
     return replace(graph, nodes=nodes)
-
-
-def with_expr(graph: Graph, number: int, expr: Expr) -> Graph:
-    """``graph`` with another expression at node ``number``."""
-    nodes = list(graph.nodes)
-    nodes[number] = replace(nodes[number], expr=expr)
-    return replace(graph, nodes=tuple(nodes))

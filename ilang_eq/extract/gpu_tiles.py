@@ -65,6 +65,13 @@ def _in_single_tiles(expr: Expr) -> Expr:
     return replace(expr, splits=splits, order=tuple(order)) if splits != expr.splits else expr
 
 
+def with_expr(graph: Graph, number: int, expr: Expr) -> Graph:
+    """``graph`` with another expression at node ``number``."""
+    nodes = list(graph.nodes)
+    nodes[number] = replace(nodes[number], expr=expr)
+    return replace(graph, nodes=tuple(nodes))
+
+
 def without_copies(graph: Graph) -> Graph:
     """``graph`` without copies of values, staged or whole: their readers read what was copied."""
     nodes = list(graph.nodes)
