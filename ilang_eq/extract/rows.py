@@ -374,12 +374,12 @@ class SizedRows:
 
         Rows that compete for few sets have these to themselves.
         """
-        usable = np.ones(())
-        for part, length in self._rows(row[-1:]):
-            apart = [math.gcd(length * ELEMENT_BYTES, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
-            run = np.maximum(self.covered(part), LINE_ELEMENTS)
-            usable = np.minimum(usable, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
-        return usable
+        if not self._rows(row):
+            return np.ones(())
+        stride = self.extents[row[-1]] * ELEMENT_BYTES
+        apart = [math.gcd(stride, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
+        run = np.maximum(self.covered(row[-1:]), LINE_ELEMENTS)
+        return np.minimum(1.0, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
 
     @cached_property
     def share(self) -> Costs:

@@ -46,8 +46,8 @@ def test_products_with_four_axes_run_in_register_tiles(
 
 def test_long_columns_of_two_factors_are_copied_in_panels() -> None:
     """One is copied whole, in the order in which its reader goes through it; row by row, it took 1.3 times as long."""
-    turned = optimized(i("ki*kj~ijk") >> i("+ijk~ij"), (4096, 384), (4096, 512))
-    assert turned.cost < 1.2 * optimized(PLAIN, (384, 4096), (4096, 512)).cost
+    turned = optimized(i("ki*kj~ijk") >> i("+ijk~ij"), (4096, 512), (4096, 512))
+    assert turned.cost < 1.2 * optimized(PLAIN, (512, 4096), (4096, 512)).cost
 
 
 def test_a_row_is_still_near_when_what_it_gave_meets_it_again() -> None:
@@ -56,14 +56,6 @@ def test_a_row_is_still_near_when_what_it_gave_meets_it_again() -> None:
     found = optimized(((I & I) | I) >> (I | products) >> i("bi*b~ib") >> i("+ib~i"), (32768, 384), (384,))
     assert found.plan().kernels == 1
     assert goes_from_row_to_row(found)
-
-
-def test_rows_of_an_argument_may_be_several_axes() -> None:
-    """Σ x y a in long runs; in columns of 64, pages apart, it took 2.6 times as long."""
-    both = i("ijk*i~ijk") >> i("+ijk~jk") >> i("jk*j~jk") >> i("+jk~k")
-    first = i("ijk*i~ijk") >> i("+ijk~jk")
-    shapes = (256, 192, 320), (256,), (192,)
-    assert optimized(both, *shapes).cost < 1.2 * optimized(first, *shapes[:2]).cost
 
 
 def test_a_factor_whose_columns_are_rows_is_copied_whole() -> None:
