@@ -120,17 +120,16 @@ def reading(
 
     Args:
         last: for every row, the axis along which the operand is contiguous.
-        row: the last axes of an operand in memory, as they lie there, if more than the last is known.
+        row: the last axes of an operand in memory, as they lie there, if more than one is known.
     """
     within = sized.at(sized.covered(axes), sized.unit)
     times = within * np.where(within > 1, sized.runs, sized.at(sized.fetches(axes, site), sized.unit))
     demand = _moving(sized, times, axes, last)
     rows = within / np.where(sized.rows.along(axes)[:, None], sized.inner, 1.0)
     demand[SLOTS] += np.maximum(0.0, rows - _POINTERS) * sized.runs * (_ADDRESS_SLOTS * sized.on.slot)
-    if not row and site == 0 and len(set(last)) == 1 and last[0] is not None:
-        row = (last[0],)
-    demand[TRANSFERS:] = sized.caching(axes, site, row)
-    demand[APART] += sized.walks(axes, site, row)
+    along = last[0] if site == 0 and len(set(last)) == 1 else None
+    demand[TRANSFERS:] = sized.caching(axes, site, along)
+    demand[APART] += sized.walks(axes, site, row or (() if along is None else (along,)))
     return demand
 
 
@@ -138,10 +137,10 @@ def fetching(sized: SizedRows, axes: Sequence[AxisId], batch: Set[AxisId] = froz
     """Reading an argument over ``axes``, as they lie in memory: several rows side by side come quicker than one.
 
     Args:
-        batch: axes that nothing shares an iteration of, so that rows of two do not compete.
+        batch: axes that nothing shares an iteration of: rows of two are not read in turn.
     """
     _, *row = [axis for axis in axes if axis not in batch] or axes
-    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0, row or axes[-1:])
+    demand = reading(sized, axes, [axes[-1]] * len(sized.rows.orders), 0, row)
     gain = sized.on.machine.levels[-1].abreast
     if gain > 1.0:
         demand[-1] *= 1.0 - sized.abreast(axes) * (1.0 - 1.0 / gain)

@@ -297,17 +297,17 @@ class SizedRows:
             self._known[key] = self.outside[self._grid[0], last]
         return self._known[key]
 
-    def caching(self, axes: Sequence[AxisId], site: int, row: Sequence[AxisId] = ()) -> Costs:
+    def caching(self, axes: Sequence[AxisId], site: int, along: AxisId | None = None) -> Costs:
         """(levels, rows, G): nanoseconds to move an operand out of each level but the first: what is not further in.
 
         Args:
-            row: the last axes of an operand that lies in memory whole: then parts of its rows compete for few sets.
+            along: the last axis of an operand that lies in memory whole: then short rows of it compete for few sets.
         """
-        key = ("caching", frozenset(axes), (site, *row))
+        key = ("caching", frozenset(axes), (site, along))
         if key not in self._known:
-            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(row))
+            taken, fetched = (self.covered(axes) * waste * ELEMENT_BYTES for waste in self._line_waste(along))
             moved = fetched * self.fetches(axes, site)
-            overflows = (taken > self.on.capacities * self._usable(row))[:, :, site:]
+            overflows = (taken > self.on.capacities * self._usable(along))[:, :, site:]
             place = overflows.sum(axis=2) + site
             rows, points = self._grid
             self._known[key] = np.where(overflows[:, :, 0], moved[rows, place, points] / self.on.bandwidths, 0.0)
@@ -317,10 +317,11 @@ class SizedRows:
         """(rows, G): nanoseconds to find the addresses of an operand's pages, where its rows have gaps between them.
 
         Args:
-            row: the last axes of an operand that lies in memory whole; none of any other.
+            row: the last axes of an operand that lies in memory whole, of which short ones are a row together; none of
+                any other.
         """
-        row, length = next((found for found in self._rows(row) if found[1] * ELEMENT_BYTES >= PAGE // 2), ((), 0))
-        if not row:
+        row, length = self._row(row)
+        if not row or row[-1] not in self.rows.loops or length * ELEMENT_BYTES < PAGE // 2:
             return np.zeros(self.shape)
         run = self.covered(row)
         pages = self.covered(axes) / run
@@ -331,6 +332,14 @@ class SizedRows:
             apart = self.at(2 * run <= length, place)
             total += np.where(apart & overflows[:, 0], self.at(pages * self.fetches(axes, site), place) * cost, 0.0)
         return total
+
+    def _row(self, axes: Sequence[AxisId]) -> tuple[Sequence[AxisId], int]:
+        """The last of ``axes`` that make half a page or more, or all, and how many elements these have."""
+        first, length = len(axes), 1
+        while first and length * ELEMENT_BYTES < PAGE // 2:
+            first -= 1
+            length *= self.extents[axes[first]]
+        return axes[first:], length
 
     def abreast(self, axes: Sequence[AxisId]) -> Costs:
         """(rows, G): how near the rows of an argument that a tile reads side by side come to what they gain at most."""
@@ -347,21 +356,13 @@ class SizedRows:
             stride *= self.extents[axis]
         return abreast(runs, apart, stretch)
 
-    def _rows(self, row: Sequence[AxisId]) -> list[tuple[Sequence[AxisId], int]]:
-        """The rows that an operand in memory is made of, the shortest first: their axes, and elements in each."""
-        if not row or row[-1] not in self.rows.loops:
-            return []
-        parts = [row[n:] for n in reversed(range(len(row)))]
-        return [(part, math.prod(self.extents[axis] for axis in part)) for part in parts]
-
-    def _line_waste(self, row: Sequence[AxisId]) -> tuple[Costs, Costs]:
+    def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.
 
         First of those that have to stay, then of those fetched: a loop along the line shares it between iterations.
         """
-        if not self._rows(row):
+        if along is None or along not in self.rows.loops:
             return np.ones(()), np.ones(())
-        along = row[-1]
         inside = self.covered((along,))
         run = inside.copy()
         just_outside = (self.rows.axes == along)[:, :, None]
@@ -369,16 +370,16 @@ class SizedRows:
         staying, fetched = (LINE_ELEMENTS / np.minimum(elements, LINE_ELEMENTS) for elements in (inside, run))
         return staying, fetched
 
-    def _usable(self, row: Sequence[AxisId]) -> Costs:
+    def _usable(self, along: AxisId | None) -> Costs:
         """(levels, rows, places, G), or one number: the part of a cache's share that rows of an operand can fall into.
 
         Rows that compete for few sets have these to themselves.
         """
-        if not self._rows(row):
+        if along is None or along not in self.rows.loops:
             return np.ones(())
-        stride = self.extents[row[-1]] * ELEMENT_BYTES
+        stride = self.extents[along] * ELEMENT_BYTES
         apart = [math.gcd(stride, int(level.way_bytes)) for level in self.on.machine.levels[:-1]]
-        run = np.maximum(self.covered(row[-1:]), LINE_ELEMENTS)
+        run = np.maximum(self.covered((along,)), LINE_ELEMENTS)
         return np.minimum(1.0, run * (ELEMENT_BYTES / (np.array(apart)[:, None, None, None] * _SHARE)))
 
     @cached_property

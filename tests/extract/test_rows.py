@@ -67,18 +67,17 @@ def test_short_rows_far_apart_compete_for_a_cache() -> None:
     rows = Rows((ROW, COLUMN, INNER), (((ROW, COLUMN, INNER), (ROW, INNER, COLUMN)),))
     knobs = Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1024), {axis: np.array([32.0]) for axis in (ROW, COLUMN, INNER)})
     sized = rows.at(knobs, Processor(MACHINE, 1))
-    assert sized.caching((INNER, COLUMN), 0, (COLUMN,)).sum() > sized.caching((INNER, COLUMN), 0).sum()
+    assert sized.caching((INNER, COLUMN), 0, COLUMN).sum() > sized.caching((INNER, COLUMN), 0).sum()
     odd = rows.at(Knobs(dict.fromkeys((ROW, COLUMN, INNER), 1023), knobs.tiles), Processor(MACHINE, 1))
-    np.testing.assert_allclose(odd.caching((INNER, COLUMN), 0, (COLUMN,)), odd.caching((INNER, COLUMN), 0))
+    np.testing.assert_allclose(odd.caching((INNER, COLUMN), 0, COLUMN), odd.caching((INNER, COLUMN), 0))
 
 
 def test_a_row_of_several_short_axes_begins_a_page_anew() -> None:
     """1024×32×32 by the first axis, in tiles of one by sixteen: a page for every row of 4 KB, as for 1024×1024."""
     order = ((ROW, COLUMN, INNER), (COLUMN, INNER, ROW))
     tiles = {ROW: np.array([1024.0]), COLUMN: np.array([1.0]), INNER: np.array([16.0])}
-    sized = Rows((ROW, COLUMN, INNER), (order,)).at(
-        Knobs({ROW: 1024, COLUMN: 32, INNER: 32}, tiles), Processor(MACHINE, 1)
-    )
+    rows = Rows((ROW, COLUMN, INNER), (order,))
+    sized = rows.at(Knobs({ROW: 1024, COLUMN: 32, INNER: 32}, tiles), Processor(MACHINE, 1))
     assert sized.walks((ROW, COLUMN, INNER), 0, (COLUMN, INNER)).sum() > 0
     assert sized.walks((ROW, COLUMN, INNER), 0, (INNER,)).sum() == 0
 
