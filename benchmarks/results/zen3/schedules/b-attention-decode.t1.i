@@ -1,0 +1,1 @@
+i("+il~li|i:16,l:64|ill'i'") >> ~i("kl*li~lki|i:16,k:8:6|i1kk'lk''i'") >> i("+lki~ki|i:16,k:8:6|ikk'lk''i'0") >> (I & i(">ki~i|i:16,k:48|iki'k'")) >> i("ki-i~ki|i:16,k:48|ikk'i'") >> i("^ki~ki|i:16,k:48|ikk'i'0") >> (i("ki*kj~kji|i:16,j:6,k:48|ik0jk'j'i'") >> i("+kji~ji|i:16,j:6,k:48|ikjk'j'i'0") & i("+ki~i|i:16,k:48|ik0i'k'")) >> i("ji/i~ij|i:16|i01i'j")

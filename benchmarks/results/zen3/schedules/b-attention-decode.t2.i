@@ -1,0 +1,1 @@
+i("+il~li|i:16,l:64|ill'i'") >> ~i("kl*li~lki|i:16,k:16:4|i1kk'lk''i'") >> i("+lki~ki|i:16,k:16:4|ikk'lk''i'0") >> (I & i(">ki~i|i:16,k:64|ik0i'k'")) >> i("ki-i~ik|i:16,k:64|ik01i'k'") >> i("^ik~ik|i:16,k:64|iki'k'0") >> (i("ik*kj~kij|i:4:4,j:16,k:64|ik0ji'k'i''j'") >> i("+kij~ij|i:4:4,j:16,k:64|ikji'k'i''j'0") & i("+ik~i|i:16,k:64|ik0i'k'")) >> i("ij/i~ij|i:16,j:16|i01ji'j'")

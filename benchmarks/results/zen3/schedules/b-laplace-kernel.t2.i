@@ -1,0 +1,1 @@
+i("+ik~ki|i:128|iki'") >> i("ki-jk~jki|i:8:16,j:6,k:8|i0kji'j'k'i''") >> (I & i("-jki~jki|i:8:16,j:6,k:8|ikji'j'k'i''0")) >> i("jki>jki~jki|i:8:16,j:6,k:8|ikji'j'k'i''01") >> i("+jki~ji|i:8:16,j:6,k:8|ikji'j'k'i''0") >> i("-ji~ji|i:128|i0ji'") >> i("^ji~ji|i:128|iji'0") >> i("ji*j~ji|i:128|iji'0") >> i("+ji~i|i:128|iji'0")

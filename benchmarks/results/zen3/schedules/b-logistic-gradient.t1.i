@@ -1,0 +1,1 @@
+(I & i("ji*i~ji|j:16|") >> i("+ji~j|j:16|jj'i0") >> i("-j~j|j:16|j0j'") >> i("^j~j|j:16|jj'0") >> i("j+1~j|j:16|jj'0") >> i("1/j~j|j:16|jj'1") >> i("j-j~j|j:16|jj'0")) >> i("ji*j~ji|j:16|j1j'i") >> i("+ji~i|j:16|jj'i0")

@@ -1,0 +1,1 @@
+i("ij-ij~ij|j:64|jij'") >> (I & (I | i("+jk~jk|k:64|kjk'")) >> i("ij*jk~jik|i:6,k:4:16|k1ik'ji'k''") >> i("+jik~ik|i:6,k:4:16|kik'ji'k''0")) >> i("ij*ij~ij|i:6,j:8|iji'j'") >> i("+ij~i|i:6,j:8|iji'j'0")

@@ -1,0 +1,1 @@
+i("+ikj~ij|i:4,j:16|ikji'j'") >> (I & (I & I) >> i("ij*ij~ij|i:4|i01i'j") >> i("+ij~i|i:4|ii'j0") >> i("i/512~i|i:4|i0i'") >> i("i/512~i|i:4|ii'0") >> i("i^0.5~i|i:4|ii'0") >> i("512*i~i|i:4|ii'1")) >> i("ij/i~ij|i:4|i01i'j")

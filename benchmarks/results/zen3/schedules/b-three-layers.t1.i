@@ -1,0 +1,1 @@
+(i("im*ml~mil|i:8:6,l:3:16|ili'l'mi''l''") >> i("+mil~il|i:8:6,l:3:16|ili'l'mi''l''0") >> i("0>il~li|i:48|i1li'") | i("+lk~kl|l:48|lkl'")) >> i("li*kl~lki|i:3:16,k:6|i0ki'lk'i''") >> i("+lki~ki|i:3:16,k:6|iki'lk'i''0") >> i("0>ki~ki|i:48,k:6|ik1k'i'") >> i("ki*kj~kij|i:8:6,j:16|i0ji'ki''j'") >> i("+kij~ij|i:8:6,j:16|iji'ki''j'0")
