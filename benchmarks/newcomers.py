@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.breadth import LOG_SUM, SEEN, SOFTMAX, attention, product, row, total
 from benchmarks.formulas import EPSILON
-from benchmarks.unseen import UNSEEN
+from benchmarks.unseen import UNSEEN, gelu, normalised
 from benchmarks.workloads import Workload
 
 _N = 4096
@@ -23,10 +23,6 @@ _DEVIATION = (
     f'{_SQUARE} >> i("+{{0}}~{{1}}") >> i("{{1}}/{{2}}~{{1}}") >> i("{{1}}+0.00001~{{1}}") >> i("{{1}}^0.5~{{1}}")'
 )
 _NORMAL = f'{_CENTRED} >> (I & ({_DEVIATION})) >> i("{{0}}/{{1}}~{{0}}")'
-
-
-def _gelu(ops: Any, x: Any) -> Any:
-    return x * 0.5 * (ops.tanh((x * x * x * 0.044715 + x) * 0.7978845608) + 1.0)
 
 
 def _rows(ops: Any, x: Any) -> Any:
@@ -51,11 +47,6 @@ def _laplace(ops: Any, x: Any, y: Any, v: Any) -> Any:
 def _mahalanobis(ops: Any, x: Any, y: Any, m: Any) -> Any:
     d = x - y
     return _rows(ops, ops.matmul(d, m) * d)
-
-
-def _normal(ops: Any, x: Any) -> Any:
-    centred = x - ops.mean(x, axis=-1, keepdims=True)
-    return centred / ops.sqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + EPSILON)
 
 
 def _logistic_gradient(ops: Any, x: Any, w: Any, y: Any) -> Any:
@@ -122,7 +113,7 @@ NEWCOMERS: tuple[Workload, ...] = (
         f'gelu = (I & (inner >> {_SIGMOID.format("ij")})) >> i("ij*ij~ij")\n'
         f'({_PRODUCT} | I) >> i("ij+j~ij") >> gelu',
         ((512, 768), (768, 3072), (3072,)),
-        lambda ops, x, w, b: _gelu(ops, ops.matmul(x, w) + b),
+        lambda ops, x, w, b: gelu(ops, ops.matmul(x, w) + b),
         {"fma": 512.0 * 768 * 3072, "exp": 512.0 * 3072},
         0.2,
     ),
@@ -231,7 +222,7 @@ NEWCOMERS: tuple[Workload, ...] = (
         f"normal = {_NORMAL.format('bgs', 'bg', '3136')}\n"
         f'normal >> (I & ({_SIGMOID.format("bgs")})) >> i("bgs*bgs~bgs")',
         ((64, 32, 3136),),
-        lambda ops, x: ops.silu(_normal(ops, x)),
+        lambda ops, x: ops.silu(normalised(ops, x)),
         {"add": 2.0 * 64 * 32 * 3136, "exp": 64.0 * 32 * 3136},
         keep=(3136,),
     ),

@@ -16,11 +16,11 @@ _ALL = float(_N * _N)
 _SIGMOID = 'i("-ij~ij") >> i("^ij~ij") >> i("ij+1~ij") >> i("1/ij~ij")'
 
 
-def _gelu(ops: Any, x: Any) -> Any:
+def gelu(ops: Any, x: Any) -> Any:
     return x * 0.5 * (ops.tanh((x * x * x * 0.044715 + x) * 0.7978845608) + 1.0)
 
 
-def _instance_norm(ops: Any, x: Any) -> Any:
+def normalised(ops: Any, x: Any) -> Any:
     centred = x - ops.mean(x, axis=-1, keepdims=True)
     return centred / ops.sqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + EPSILON)
 
@@ -88,7 +88,7 @@ UNSEEN: tuple[Workload, ...] = (
         'inner = (cube >> i("ij*0.044715~ij") & I) >> i("ij+ij~ij") >> i("ij*1.5957691216~ij")\n'
         f'(I & (inner >> {_SIGMOID})) >> i("ij*ij~ij")',
         ((_N, _N),),
-        _gelu,
+        gelu,
         {"exp": _ALL, "div": _ALL, "mul": 4 * _ALL},
     ),
     row(
@@ -105,7 +105,7 @@ UNSEEN: tuple[Workload, ...] = (
         '(I & (i("+bcs~bc") >> i("bc/784~bc"))) >> i("bcs-bc~bcs") >> (I & ((I & I) >> i("bcs*bcs~bcs")'
         ' >> i("+bcs~bc") >> i("bc/784~bc") >> i("bc+0.00001~bc") >> i("bc^0.5~bc"))) >> i("bcs/bc~bcs")',
         ((64, 256, 784),),
-        _instance_norm,
+        normalised,
         {"add": 2.0 * 64 * 256 * 784, "fma": 64.0 * 256 * 784, "mul": 64.0 * 256 * 784},
         keep=(784,),
     ),

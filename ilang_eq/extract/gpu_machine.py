@@ -101,6 +101,8 @@ def load_gpu(name_or_path: str | Path) -> Gpu:
         data = tomllib.loads(source.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise OptionError(f"{source} is not TOML: {error}") from error
+    if "tensor" in data:
+        data.setdefault("warpgroup", data["tensor"])  # descriptions may be older than that field
     fields = [field.name for field in dataclasses.fields(Gpu)]
     faults = [f"{name} is missing" for name in fields if name not in data]
     faults += [f"{name} is unknown" for name in data if name not in fields]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -205,6 +205,12 @@ def test_the_gpu_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "x.toml").write_text('name = "x"\nsms = -1\nteeth = 3\n')
     with pytest.raises(OptionError, match=r"clock_ghz is missing.*teeth is unknown.*sms is -1"):
         load_gpu(tmp_path / "x.toml")
+
+
+def test_a_description_from_before_products_of_groups_has_none_that_are_faster(tmp_path: Path) -> None:
+    text = "\n".join(f"{name} = {value!r}" for name, value in asdict(H200).items() if name not in ("name", "warpgroup"))
+    (tmp_path / "gpu.toml").write_text(f'name = "older"\n{text}\n')
+    assert load_gpu(tmp_path / "gpu.toml").warpgroup == H200.tensor
 
 
 def test_operands_in_memory_are_copied_tile_by_tile() -> None:
