@@ -78,6 +78,35 @@ static inline vec{n} within_half{n}(vec{n} x)
 }}
 #endif
 """,
+    "beyond": """\
+#if LANES{n} == 8 && defined(__AVX2__)
+typedef uint32_t bits{n} __attribute__((vector_size(32)));
+typedef int32_t whole{n} __attribute__((vector_size(32)));
+
+// Whether an element of some vectors is larger than ``most``, whatever its sign, or NaN: hardly ever.
+static inline int beyond{n}(const vec{n} *x, int count, float most)
+{{
+    const whole{n} limit = (whole{n})(most - (vec{n}){{0}});
+    whole{n} found = {{0}};
+    EACH found |= ((whole{n})x[v] & 0x7fffffff) > limit;
+    return __builtin_expect(__builtin_ia32_movmskps256((vec{n})found), 0) != 0;
+}}
+
+static inline bits{n} chosen{n}(bits{n} mask, bits{n} x, bits{n} y) {{ return (mask & x) | (~mask & y); }}
+
+// x * 2^m with one rounding, given 0.7 < x < 1.5 or NaN, and m >= -151 in the highest nine bits of each word. What is
+// below 2^-126 is, as a number of times 2^-149, its own bits: a product that small would take tens of cycles.
+static inline vec{n} scaled{n}(vec{n} x, bits{n} m)
+{{
+    const bits{n} infinity = (bits{n})(INFINITY - (vec{n}){{0}}), sum = (bits{n})x + m;
+    const bits{n} above = (bits{n})((whole{n})sum > (whole{n})infinity);
+    const bits{n} below = (bits{n})((whole{n})m < -125 * (1 << 23));
+    const bits{n} times = (bits{n})__builtin_ia32_cvtps2dq256(x * (vec{n})(m + (149u + 127u) * (1u << 23)));
+    const bits{n} number = chosen{n}(below, times, chosen{n}(above, infinity, sum));
+    return (vec{n})chosen{n}((bits{n})(x == x), number, (bits{n})x);
+}}
+#endif
+""",
 }
 """Steps of ``Function.several`` and ``Function.avx512`` that C has no operator for."""
 
@@ -88,11 +117,32 @@ static inline void {name}{n}_alike(vec{n} *x, int count)
 {several}}}
 """
 
+_ENDS = """\
+#if LANES{n} == 8 && defined(__AVX2__) && defined(__FMA__)
+// Four vectors of any elements. Apart, so that what it needs takes no registers elsewhere.
+static __attribute__((noinline)) void {name}{n}_ends(vec{n} *x)
+{{
+    enum {{ count = 4 }};
+{anywhere}}}
+#endif
+"""
+
 _ANY = """\
 static inline void {name}{n}_each(vec{n} *x, int count)
 {{
 #if LANES{n} == 16 && defined(__AVX512DQ__)
-{avx512}#else
+{avx512}#elif LANES{n} == 8 && defined(__AVX2__) && defined(__FMA__)
+    if (count < 2) {{
+        {name}{n}_alike(x, count);
+    }} else if (beyond{n}(x, count, {limit}f)) {{
+        vec{n} any[8] = {{0}};
+        EACH any[v] = x[v];
+        for (int v = 0; v < count; v += 4)
+            {name}{n}_ends(&any[v]);
+        EACH x[v] = any[v];
+    }} else {{
+{inside}    }}
+#else
     {name}{n}_alike(x, count);
 #endif
 }}
@@ -116,11 +166,14 @@ def abreast(several: Collection[tuple[str, int]], alone: Collection[tuple[str, i
     """
     parts: list[str] = []
     for name, n in sorted(several):
-        alike, avx512 = FUNCTIONS[name].several, FUNCTIONS[name].avx512
-        assert alike is not None, f"{name} is applied to one vector after the other"
-        assert avx512 is not None, f"{name} has no steps for AVX-512"
-        parts.append(_ALIKE.format(name=name, n=n, several=alike.format(n=n)))
-        parts.append(_ANY.format(name=name, n=n, avx512=avx512.format(n=n)))
+        function = FUNCTIONS[name]
+        assert function.several is not None, f"{name} is applied to one vector after the other"
+        assert function.avx512 is not None, f"{name} has no steps for AVX-512"
+        assert function.avx2 is not None, f"{name} has no steps for AVX2"
+        texts = {"several": function.several, "avx512": function.avx512}
+        texts |= {"inside": function.avx2.inside, "anywhere": function.avx2.anywhere}
+        steps = {kind: text.format(n=n) for kind, text in texts.items()}
+        parts += [form.format(name=name, n=n, limit=function.avx2.limit, **steps) for form in (_ALIKE, _ENDS, _ANY)]
         if (name, n) in alone:
             parts.append(_ALONE.format(name=name, n=n))
     needed = sorted({n for _, n in several})

@@ -15,6 +15,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Ends:
+    """Steps as in ``Function.several`` that leave out what only ends need; ``bits{n}`` are vectors of uint32_t.
+
+    Args:
+        limit: how large an element may be, whatever its sign.
+        inside: the steps for vectors of such elements.
+        anywhere: the steps for any; to the same results, to the bit.
+    """
+
+    limit: float
+    inside: str
+    anywhere: str
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A C function.
 
@@ -26,12 +41,14 @@ class Function:
             instructions ahead to find others meanwhile, unless they stand beside it. The results are those of single
             floats, to the bit.
         avx512: the same with AVX-512 (F and DQ), fewer steps to other results.
+        avx2: the same with AVX2 and FMA, for two vectors and more, to other results.
     """
 
     source: str
     calls: tuple[str, ...] = ()
     several: str | None = None
     avx512: str | None = None
+    avx2: Ends | None = None
 
 
 def with_callees(names: Iterable[str]) -> tuple[str, ...]:
@@ -47,6 +64,23 @@ def with_callees(names: Iterable[str]) -> tuple[str, ...]:
         visit(name)
     return tuple(found)
 
+
+_EXP_TERMS = """\
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    vec{n} p[8];
+    bits{n} m[8];
+    EACH p[v] = x[v] * 1.44269504f + 12582912.0f;
+    EACH m[v] = (bits{n})p[v] << 23;
+    EACH p[v] = p[v] - 12582912.0f;
+    EACH x[v] = x[v] - p[v] * 0.693359375f;
+    EACH x[v] = x[v] - p[v] * -2.12194440e-4f;
+    EACH p[v] = 1.3814320555e-3f * x[v] + 8.3688516170e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1668400168e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666519642e-1f;
+    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+"""
 
 FUNCTIONS: dict[str, Function] = {
     "float_of": Function(
@@ -127,6 +161,13 @@ static inline float exp_of(float x)
     EACH p[v] = p[v] * q[v] + q[v];
     EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
 """,
+        Ends(
+            87.0,
+            _EXP_TERMS + "    EACH x[v] = (vec{n})((bits{n})p[v] + m[v]);\n",
+            "    EACH x[v] = bounded{n}(x[v], -104.5f, 89.0f);\n"
+            + _EXP_TERMS
+            + "    EACH x[v] = scaled{n}(p[v], m[v]);\n",
+        ),
     ),
     "exp2_of": Function(
         """\

@@ -284,10 +284,10 @@ def estimator(structure: Structure, processor: Processor, knobs: Knobs) -> Estim
         reduced = frozenset(structure.reduced(fusion.root))
         sized = Rows(structure.loops(fusion.root), rows, reduced).at(knobs, processor)
         demand = inside(structure, fusion, sized) + writing(structure, fusion, sized, 0)
+        innermost = sized.rows.innermost.tolist() if sized.rows.loops else [None] * len(rows)
         for operand in structure.sources(fusion):
             if isinstance(operand, Computed):
-                axes = operand.names(structure.axes(operand.of))
-                demand += cost.reading(sized, axes, sized.rows.innermost.tolist(), 0)
+                demand += cost.reading(sized, operand.names(structure.axes(operand.of)), innermost, 0)
         return cost.time(demand), sized.share
 
     return estimate
