@@ -39,6 +39,15 @@ _UNROLL = """\
 #endif
 """
 
+_HIDE = """\
+// Has GCC take a variable to change here, so that it holds it in a register.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HIDE(x) __asm__("" : "+r"(x))
+#else
+#define HIDE(x) (void)(x)
+#endif
+"""
+
 _LEAST = """\
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 """
@@ -399,6 +408,7 @@ def _needed(body: str) -> Sequence[str]:
     table = (
         (_NOINLINE, "NOINLINE" in body),
         (_UNROLL, soon or rows or "UNROLL" in body),
+        (_HIDE, "HIDE(" in body),
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),

@@ -28,6 +28,7 @@ from ilang_eq.c.nodes import (
 )
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
+from ilang_eq.c.row_pointers import row_pointers
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import burst_lines
 from ilang_eq.c.turned import STRIP as TURNED
@@ -146,7 +147,10 @@ class Statements:
     def _loop(self, node: Loop) -> list[str]:
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
-        body, ends = self.rows(loop, node.body), []
+        body, ends = self.rows(loop, node.body), list[str]()
+        pointers = row_pointers(node, self.layout)
+        for rows in pointers:
+            body = [rows.replaced(line, self.layout) for line in body]
         fetching = fetching_lines(node, self.layout, bound)
         asked = [*fetching.inside, *asked_lines(node.asked, loop.step, self.layout)]
         if node.beside:
@@ -160,11 +164,13 @@ class Statements:
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
+        before = [*fetching.before, *(line for rows in pointers for line in rows.before(self.layout))]
+        asked = [*asked, *(line for rows in pointers for line in rows.inside())]
         alone, asking = ([head, *indented([*ends, *fetches, *asked, *body]), "}"] for fetches in ([], fetching.asking))
         if not fetching.turn or any(isinstance(nest, VectorNest) and nest.partial for nest in node.body):
-            return [*fetching.before, *asking]
+            return [*before, *asking]
         # most reductions ask for nothing that comes next, and have no slot to spare for it
-        return [*fetching.before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}"]
+        return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}"]
 
     def _strips(self, node: Strips) -> list[str]:
         bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step

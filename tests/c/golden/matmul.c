@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// Has GCC take a variable to change here, so that it holds it in a register.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HIDE(x) __asm__("" : "+r"(x))
+#else
+#define HIDE(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -135,14 +142,26 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     }
                 }
                 const int in1_streamed = in0_1 * in1_1 >= 524288;
+                const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
+                const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
+                const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
+                const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
+                const float *in0_row4 = &in0[(i + 4) * in0_1 + 0];
+                const float *in0_row5 = &in0[(i + 5) * in0_1 + 0];
                 for (int64_t k = 0; k < in0_1; k++) {
                     if (in1_streamed)
                         fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
+                    HIDE(in0_row0);
+                    HIDE(in0_row1);
+                    HIDE(in0_row2);
+                    HIDE(in0_row3);
+                    HIDE(in0_row4);
+                    HIDE(in0_row5);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(in1[k * in1_1 + j + j1]), V16(out0_tile[i1][j1]));
+                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : i1 == 3 ? in0_row3 : i1 == 4 ? in0_row4 : in0_row5)[k]), V16(in1[k * in1_1 + j + j1]), V16(out0_tile[i1][j1]));
                         }
                     }
                 }

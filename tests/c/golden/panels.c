@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// Has GCC take a variable to change here, so that it holds it in a register.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HIDE(x) __asm__("" : "+r"(x))
+#else
+#define HIDE(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -190,28 +197,40 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                 const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
                 const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
                 const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
+                const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
+                const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
+                const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
+                const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
                 if (add0_all_share) {
                     for (int64_t k = 0; k < in0_1; k++) {
                         fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
                         fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                        HIDE(in0_row0);
+                        HIDE(in0_row1);
+                        HIDE(in0_row2);
+                        HIDE(in0_row3);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                                 // ik*kj~kij|i:4,j:16|jiki'j'
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
                             }
                         }
                     }
                 } else {
                     for (int64_t k = 0; k < in0_1; k++) {
                         fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                        HIDE(in0_row0);
+                        HIDE(in0_row1);
+                        HIDE(in0_row2);
+                        HIDE(in0_row3);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                                 // ik*kj~kij|i:4,j:16|jiki'j'
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + i1) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
                             }
                         }
                     }

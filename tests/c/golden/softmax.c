@@ -264,6 +264,34 @@ static inline vec16 within_half16(vec16 x)
 }
 #endif
 
+#if LANES16 == 8 && defined(__AVX2__)
+typedef uint32_t bits16 __attribute__((vector_size(32)));
+typedef int32_t whole16 __attribute__((vector_size(32)));
+
+// Whether an element of some vectors is larger than ``most``, whatever its sign, or NaN: hardly ever.
+static inline int beyond16(const vec16 *x, int count, float most)
+{
+    const whole16 limit = (whole16)(most - (vec16){0});
+    whole16 found = {0};
+    EACH found |= ((whole16)x[v] & 0x7fffffff) > limit;
+    return __builtin_expect(__builtin_ia32_movmskps256((vec16)found), 0) != 0;
+}
+
+static inline bits16 chosen16(bits16 mask, bits16 x, bits16 y) { return (mask & x) | (~mask & y); }
+
+// x * 2^m with one rounding, given 0.7 < x < 1.5 or NaN, and m >= -151 in the highest nine bits of each word. What is
+// below 2^-126 is, as a number of times 2^-149, its own bits: a product that small would take tens of cycles.
+static inline vec16 scaled16(vec16 x, bits16 m)
+{
+    const bits16 infinity = (bits16)(INFINITY - (vec16){0}), sum = (bits16)x + m;
+    const bits16 above = (bits16)((whole16)sum > (whole16)infinity);
+    const bits16 below = (bits16)((whole16)m < -125 * (1 << 23));
+    const bits16 times = (bits16)__builtin_ia32_cvtps2dq256(x * (vec16)(m + (149u + 127u) * (1u << 23)));
+    const bits16 number = chosen16(below, times, chosen16(above, infinity, sum));
+    return (vec16)chosen16((bits16)(x == x), number, (bits16)x);
+}
+#endif
+
 // To the results of single floats.
 static inline void exp_of16_alike(vec16 *x, int count)
 {
@@ -284,6 +312,30 @@ static inline void exp_of16_alike(vec16 *x, int count)
     EACH x[v] = p[v] * n[v] * n[v];
 }
 
+#if LANES16 == 8 && defined(__AVX2__) && defined(__FMA__)
+// Four vectors of any elements. Apart, so that what it needs takes no registers elsewhere.
+static __attribute__((noinline)) void exp_of16_ends(vec16 *x)
+{
+    enum { count = 4 };
+    EACH x[v] = bounded16(x[v], -104.5f, 89.0f);
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    vec16 p[8];
+    bits16 m[8];
+    EACH p[v] = x[v] * 1.44269504f + 12582912.0f;
+    EACH m[v] = (bits16)p[v] << 23;
+    EACH p[v] = p[v] - 12582912.0f;
+    EACH x[v] = x[v] - p[v] * 0.693359375f;
+    EACH x[v] = x[v] - p[v] * -2.12194440e-4f;
+    EACH p[v] = 1.3814320555e-3f * x[v] + 8.3688516170e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1668400168e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666519642e-1f;
+    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH x[v] = scaled16(p[v], m[v]);
+}
+#endif
+
 static inline void exp_of16_each(vec16 *x, int count)
 {
 #if LANES16 == 16 && defined(__AVX512DQ__)
@@ -299,6 +351,32 @@ static inline void exp_of16_each(vec16 *x, int count)
     EACH p[v] = p[v] * (x[v] * x[v]) + x[v];
     EACH p[v] = p[v] * q[v] + q[v];
     EACH x[v] = __builtin_ia32_scalefps512_mask(p[v], n[v], p[v], (uint16_t)-1, 4);
+#elif LANES16 == 8 && defined(__AVX2__) && defined(__FMA__)
+    if (count < 2) {
+        exp_of16_alike(x, count);
+    } else if (beyond16(x, count, 87.0f)) {
+        vec16 any[8] = {0};
+        EACH any[v] = x[v];
+        for (int v = 0; v < count; v += 4)
+            exp_of16_ends(&any[v]);
+        EACH x[v] = any[v];
+    } else {
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    vec16 p[8];
+    bits16 m[8];
+    EACH p[v] = x[v] * 1.44269504f + 12582912.0f;
+    EACH m[v] = (bits16)p[v] << 23;
+    EACH p[v] = p[v] - 12582912.0f;
+    EACH x[v] = x[v] - p[v] * 0.693359375f;
+    EACH x[v] = x[v] - p[v] * -2.12194440e-4f;
+    EACH p[v] = 1.3814320555e-3f * x[v] + 8.3688516170e-3f;
+    EACH p[v] = p[v] * x[v] + 4.1668400168e-2f;
+    EACH p[v] = p[v] * x[v] + 1.6666519642e-1f;
+    EACH p[v] = p[v] * x[v] + 4.9999994040e-1f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH p[v] = p[v] * x[v] + 1.0f;
+    EACH x[v] = (vec16)((bits16)p[v] + m[v]);
+    }
 #else
     exp_of16_alike(x, count);
 #endif
