@@ -153,6 +153,14 @@ def test_a_matrix_chain_in_the_cheaper_order() -> None:
     agrees(best, chain, (3, 17), (17, 3), (3, 17), (17, 3))
 
 
+def test_a_mean_of_everything_is_searched_as_well() -> None:
+    """What reads a number goes along an axis that the number does not have, and the number along none."""
+    centred = (I & (i("+ij~.") >> i("./4194304~."))) >> i("ij-.~ij")
+    best = optimize(centred, [(4096, 1024)], threads=1, database=False)
+    x = np.random.default_rng(0).standard_normal((7, 40), dtype=np.float32)
+    np.testing.assert_allclose(best.component.interpret(x), x - x.sum(dtype=np.float64) / 4194304, rtol=1e-6)
+
+
 def test_products_with_a_vector_go_right_to_left() -> None:
     chain = MATMUL >> MATMUL >> MATMUL >> i("ij*j~ij") >> i("+ij~i")
     shapes = [(512, 512)] * 4 + [(512,)]

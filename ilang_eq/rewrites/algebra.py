@@ -119,6 +119,7 @@ EXACT = (
         """,
     ),
     _rule("exact", "double-negation", "-(-x) → x", '(rewrite (Un "sub" (Un "sub" x)) x)'),
+    _rule("exact", "negate-difference", "-(x - y) → y - x", '(rewrite (Un "sub" (Bin "sub" x y)) (Bin "sub" y x))'),
     _rule(
         "exact",
         "unit",

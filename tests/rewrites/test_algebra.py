@@ -37,6 +37,7 @@ TRIGGERS: dict[str, list[Component]] = {
     "commute": [i("ij+i~ij"), i("ij*j~ij"), i("ij>i~ij"), i("ij<ji~ij")],
     "eliminate-copy": [i("^ij~ij") >> i(f"{op}ij~ji") >> i("-ij~ij") for op in "+*><"],
     "double-negation": [i("^ij~ij") >> i("-ij~ij") >> i("-ij~ji")],
+    "negate-difference": [i("ij-i~ij") >> i("-ij~ij"), i("ij-1~ij") >> i("-ij~ji")],
     "unit": [i("^ij~ij") >> i(text) >> i("-ij~ij") for text in ("ij*1~ij", "1*ij~ij", "ij/1~ij")],
     "merge-extrema": [i(">ijk~ij") >> i(">ij~i"), i("<ijk~ik") >> i("<ik~.")],
     "split-extremum": [i("i+ij~ij") >> i(">ij~."), i("i+ij~ij") >> i("<ij~.")],
