@@ -1,1 +1,1 @@
-(I | i("+lk~lk|k:128|klk'")) >> i("ijl*lk~iljk|j:6,k:8:16|k1ijk'lj'k''") >> i("+iljk~ijk|j:6,k:8:16|kijk'lj'k''0")
+(I | i("+lk~lk|k:96|klk'")) >> i("ijl*lk~iljk|j:2:6,k:6:16|k1ijj'k'lj''k''") >> i("+iljk~ijk|j:2:6,k:6:16|kijj'k'lj''k''0")
