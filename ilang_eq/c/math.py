@@ -1,8 +1,8 @@
 """C source of the scalar functions that generated kernels call, each emitted only where it is used.
 
-All are branch-free ``static inline float`` functions of floats, so that a compiler vectorises the loop around them; some
-have a text for several vectors besides, which may ask first whether all elements are ordinary. The polynomials are
-minimax fits made for this package; ``tests/c/test_math.py`` measures every error bound below.
+All are branch-free ``static inline float`` functions of floats, so that a compiler vectorises the loop around them;
+some have a text for several vectors besides, which may ask first whether all elements are ordinary. The polynomials
+are minimax fits made for this package; ``tests/c/test_math.py`` measures every error bound below.
 
 Invariants:
   * a function calls only functions in its ``calls``; following ``calls`` never cycles
