@@ -67,7 +67,7 @@ def with_callees(names: Iterable[str]) -> tuple[str, ...]:
 
 
 _EXP_TERMS = """\
-    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.91 ulp; m in the highest nine bits of each word.
     vec{n} p[8];
     bits{n} m[8];
     EACH p[v] = x[v] * 1.44269504f + 12582912.0f;

@@ -244,7 +244,7 @@ static __attribute__((noinline)) void exp_of16_ends(vec16 *x)
 {
     enum { count = 4 };
     EACH x[v] = bounded16(x[v], -104.5f, 89.0f);
-    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.91 ulp; m in the highest nine bits of each word.
     vec16 p[8];
     bits16 m[8];
     EACH p[v] = x[v] * 1.44269504f + 12582912.0f;
@@ -287,7 +287,7 @@ static inline void exp_of16_each(vec16 *x, int count)
             exp_of16_ends(&any[v]);
         EACH x[v] = any[v];
     } else {
-    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.8 ulp; m in the highest nine bits of each word.
+    // e^x = e^r * 2^m with a whole m and |r| <= 0.3466, within 0.91 ulp; m in the highest nine bits of each word.
     vec16 p[8];
     bits16 m[8];
     EACH p[v] = x[v] * 1.44269504f + 12582912.0f;
