@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.breadth import LOG_SUM, SEEN, SOFTMAX, attention, product, row, total
 from benchmarks.formulas import EPSILON
+from benchmarks.resized import RESIZED
 from benchmarks.unseen import UNSEEN, gelu, normalised
 from benchmarks.workloads import Workload
 
@@ -275,4 +276,4 @@ NEWCOMERS: tuple[Workload, ...] = (
     ),
 )
 
-BREADTH = (*SEEN, *UNSEEN, *NEWCOMERS)
+BREADTH = (*SEEN, *UNSEEN, *NEWCOMERS, *RESIZED)

@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.breadth import SEEN
 from benchmarks.contest import OURS
 from benchmarks.newcomers import NEWCOMERS
+from benchmarks.resized import RESIZED
 from benchmarks.unseen import UNSEEN
 from benchmarks.workloads import HARNESS, WORKLOADS, Workload
 
@@ -57,7 +58,7 @@ def line(workload: Workload, one: Row, two: Row | None) -> str:
 def breadth(ones: Mapping[str, Row], twos: Mapping[str, Row]) -> list[str]:
     """The rows of workloads without targets that have results, the last that were written down first, with means."""
     lines: list[str] = []
-    for group in (NEWCOMERS, UNSEEN, SEEN):
+    for group in (RESIZED, NEWCOMERS, UNSEEN, SEEN):
         known = [w for w in group if w.name in ones]
         if known:
             lines += [*_HEAD, *(line(w, ones[w.name], twos.get(w.name)) for w in known), _mean(known, ones, twos), ""]
@@ -82,7 +83,9 @@ def _mean(products: Sequence[Workload], ones: Mapping[str, Row], twos: Mapping[s
             ratios = [rows[w.name]["ratios"].get(kind) for w in products if w.name in rows]
             known = [ratio for ratio in ratios if ratio is not None]
             cells.append(f"{statistics.geometric_mean(known):.2f}" if known else "")
-    return f"| geometric mean | {products[0].targets[0]:g} | | | | {' | '.join(cells)} |"
+    targets = {w.targets[0] for w in products}
+    target = f"{targets.pop():g}" if len(targets) == 1 else ""
+    return f"| geometric mean | {target} | | | | {' | '.join(cells)} |"
 
 
 def _contestant(name: str) -> str:
