@@ -140,7 +140,7 @@ def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
     """
     found: dict[str, Stream] = {}
     asked = {one.place.buffer for one in reduction.asked}
-    for place, nest in _reads(reduction, layout, "argument") if reduction.part != "rest" else ():
+    for place, nest in _reads(reduction, layout, "argument") if reduction.part in ("whole", "main") else ():
         stream = None if place.buffer in asked else _stream(place, nest, reduction)
         if stream is not None:
             found.setdefault(place.buffer, stream)

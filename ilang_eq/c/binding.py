@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal as Choice
 
 from ilang_eq.c.jam import jam
 from ilang_eq.c.nodes import (
@@ -231,9 +232,13 @@ def _in_vectors(simd: Simd) -> Node:
         return VectorNest((loop,), WIDTHS[0], loop.body) if fits else simd
     inner = strip(loop, STRIP)
     tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((inner.variable,)),)) for r in simd.reductions}
-    body = tuple(_into_tiles(s, tiles) for s in inner.body)
-    around = replace(loop, step=STRIP, body=(inner,))
-    strips = Strips(Loop(around, (VectorNest((inner,), WIDTHS[0], body),), simd.full, "main"), simd)
+
+    def strips_of(lanes: int, part: Choice["main", "half"]) -> Loop:
+        inner = strip(loop, lanes)
+        body = tuple(_into_tiles(s, tiles) for s in inner.body)
+        return Loop(replace(loop, step=lanes, body=(inner,)), (VectorNest((inner,), WIDTHS[0], body),), simd.full, part)
+
+    strips = Strips(strips_of(STRIP, "main"), strips_of(STRIP // 2, "half"), simd)
     if not tiles:
         return strips
     # the tiles cost more than they gain where there is no whole strip

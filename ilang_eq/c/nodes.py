@@ -58,7 +58,7 @@ class Loop:
     source: For
     body: tuple[Node, ...]
     full: bool
-    part: Choice["whole", "main", "rest"] = "whole"
+    part: Choice["whole", "main", "half", "rest"] = "whole"
     around: tuple[For, ...] = ()
     asked: tuple[Asked, ...] = ()
     beside: bool = False
@@ -126,9 +126,10 @@ class VectorNest:
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """An innermost loop in strips of whole vectors, ``main``, and what is left of it, ``rest``."""
+    """An innermost loop in strips of whole vectors, ``main``, and half a strip, and what is left of it, ``rest``."""
 
     main: Loop
+    half: Loop
     rest: Simd
 
 

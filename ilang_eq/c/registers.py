@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
+from ilang_eq.c.stages import worth_stages
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
@@ -278,8 +279,13 @@ def _main(
         nodes = (Loop(around, body, known[-1], around=(*loops, *outer)),)
     else:
         lanes = {loop.variable for nest in reduction.nests for loop in nest.loops if _stripped(loop, reduction)}
-        rest = _items(reduction, rows | lanes, reduced=True)
-        nodes = (Loop(around, body, False, "main", (*loops, *outer)), Loop(around, rest, False, "rest"))
+        nodes = (Loop(around, body, False, "main", (*loops, *outer)),)
+        if around.step == STRIP and any(worth_stages(nest.body) for nest in reduction.nests):
+            # what is called for a vector alone takes twice as long as for four of them
+            around = replace(around, step=STRIP // 2)
+            reduction = _narrowed(reduction, dict.fromkeys(lanes, STRIP // 2))
+            nodes = (*nodes, Loop(around, _items(reduction, rows, reduced=False), False, "half"))
+        nodes = (*nodes, Loop(around, _items(reduction, rows | lanes, reduced=True), False, "rest"))
     for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
         nodes = (Loop(loop, nodes, full),)
     return nodes

@@ -49,7 +49,7 @@ class _Binder:
 
     def _node(self, node: Node, around: tuple[For, ...]) -> Node:
         match node:
-            case Loop(part="rest"):
+            case Loop(part="half" | "rest"):
                 return node
             case Loop(source, body) if nests := [nest for inner in body for nest in _unrolled(inner)]:
                 return replace(node, asked=self._asked((*around, source), nests[0].loops, source.variable))

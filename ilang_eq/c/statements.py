@@ -161,6 +161,9 @@ class Statements:
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
             case "main":
                 head = f"for (int64_t {v} = 0; {v} + {loop.step} <= {bound}; {step}) {{"
+            case "half":
+                first = _whole_steps(bound, 2 * loop.step)
+                head = f"for (int64_t {v} = {first}; {v} + {loop.step} <= {bound}; {step}) {{"
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
@@ -173,13 +176,16 @@ class Statements:
         return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}"]
 
     def _strips(self, node: Strips) -> list[str]:
-        bound, step = bound_text(node.rest.source, node.rest.full), node.main.source.step
+        bound = bound_text(node.rest.source, node.rest.full)
         if streamed_place(node.rest.source, self.streamed) is not None:
             return self.simd(node.rest, "0", bound)
-        main = self._loop(node.main)
-        if bound.isdigit() and int(bound) % step == 0:
-            return main
-        return [*main, *self.simd(node.rest, _whole_steps(bound, step), bound)]
+        lines = self._loop(node.main)
+        for part in (node.main, node.half):
+            if bound.isdigit() and int(bound) % part.source.step == 0:
+                return lines
+            if part is node.main:
+                lines += self._loop(node.half)
+        return [*lines, *self.simd(node.rest, _whole_steps(bound, node.half.source.step), bound)]
 
     def simd(self, node: Simd, first: str, last: str, alone: bool = False) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise; ``alone``: in no other loop."""

@@ -161,11 +161,29 @@ class VectorPrinter(Printer):
 
 
 def nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> list[str]:
-    """The unrolled loops of ``nest``; results are ``alike`` if they are those of single floats, to the bit."""
+    """The unrolled loops of ``nest``; results are ``alike`` if they are those of single floats, to the bit.
+
+    Of lanes that are reduced and may be short, whole vectors have code of their own, and absent ones are passed over.
+    """
+    lines = _body_lines(nest, layout, used, alike)
+    lane = nest.loops[-1]
+    if nest.reduced and nest.lanes > 1 and lane.variable in nest.partial:
+        v, end = lane.variable, f"{lane.variable}_end"
+        whole = _body_lines(replace(nest, partial=nest.partial - {v}), layout, used, alike)
+        lines = [
+            f"if ({v} + LANES{nest.lanes} <= {end}) {{",
+            *indented(whole),
+            f"}} else if ({v} < {end}) {{",
+            *indented(lines),
+            "}",
+        ]
+    return unrolled(nest.loops, nest.lanes, lines)
+
+
+def _body_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool) -> list[str]:
     printer = VectorPrinter.of(nest, layout, used, alike)
     body = _contracted(nest.body) if nest.lanes > 1 else nest.body
-    lines = [line for statement in body for line in statement_lines(statement, printer)]
-    return unrolled(nest.loops, nest.lanes, lines)
+    return [line for statement in body for line in statement_lines(statement, printer)]
 
 
 def _contracted(body: Sequence[Statement]) -> list[Statement]:

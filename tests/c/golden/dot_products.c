@@ -164,7 +164,11 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t j1 = 0; j1 < 4; j1++) {
                                 UNROLL
                                 for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                    if (k1 + LANES16 <= k1_end) {
+                                        V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + i1) * in0_1 + k + k1]), V16(in1[(j + j1) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
+                                    } else if (k1 < k1_end) {
+                                        V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                    }
                                 }
                             }
                         }
@@ -222,7 +226,11 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t j1 = 0; j1 < 4; j1++) {
                                 UNROLL
                                 for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                    if (k1 + LANES16 <= k1_end) {
+                                        V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]), V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
+                                    } else if (k1 < k1_end) {
+                                        V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
+                                    }
                                 }
                             }
                         }

@@ -438,7 +438,11 @@ static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i,
                 const int64_t j_lane_end = least(64, in0_1 - j_chunk - j);
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(max0_chunk1_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j_chunk + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_chunk1_tile[j_lane]));
+                    if (j_lane + LANES16 <= j_lane_end) {
+                        V16(max0_chunk1_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j_chunk + j + j_lane]), V16(max0_chunk1_tile[j_lane]));
+                    } else if (j_lane < j_lane_end) {
+                        V16(max0_chunk1_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j_chunk + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_chunk1_tile[j_lane]));
+                    }
                 }
             }
             {
@@ -504,7 +508,11 @@ static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, int64_t 
                     const int64_t j_lane_end = least(64, in0_1 - j_chunk - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        if (j_lane + LANES16 <= j_lane_end) {
+                            V16(add2_chunk2_block_tile[j_lane]) += V16(out0[i * in0_1 + j_chunk + j_block + j + j_lane]);
+                        } else if (j_lane < j_lane_end) {
+                            V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        }
                     }
                 }
                 {
@@ -644,7 +652,11 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                 const int64_t j_lane_end = least(64, in0_1 - j);
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(max0_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_tile[j_lane]));
+                    if (j_lane + LANES16 <= j_lane_end) {
+                        V16(max0_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j + j_lane]), V16(max0_tile[j_lane]));
+                    } else if (j_lane < j_lane_end) {
+                        V16(max0_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_tile[j_lane]));
+                    }
                 }
             }
             {
@@ -688,8 +700,27 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                 }
             }
         }
+        for (int64_t j = in0_1 / 64 * 64; j + 32 <= in0_1; j += 32) {
+            UNROLL
+            for (int group = 0; group < 32 / LANES16; group += ABREAST(32 / LANES16)) {
+                enum { count = ABREAST(32 / LANES16) };
+                vec16 pow1_value_each[count];
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    pow1_value_each[each] = V16(in0[i * in0_1 + j + j_lane]) - max0;
+                }
+                exp_of16_each(pow1_value_each, count);
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    const vec16 pow1_value = pow1_value_each[each];
+                    V16(pow1[i_turn * in0_1 + j + j_lane]) = pow1_value;
+                }
+            }
+        }
 #pragma omp simd
-        for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
+        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j++) {
             pow1[i_turn * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
         }
         for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
@@ -713,7 +744,11 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[i_turn * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        if (j_lane + LANES16 <= j_lane_end) {
+                            V16(add2_block_tile[j_lane]) += V16(pow1[i_turn * in0_1 + j_block + j + j_lane]);
+                        } else if (j_lane < j_lane_end) {
+                            V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[i_turn * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        }
                     }
                 }
                 {
@@ -815,7 +850,11 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 const int64_t j_lane_end = least(64, in0_1 - j);
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                    V16(max0_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_tile[j_lane]));
+                    if (j_lane + LANES16 <= j_lane_end) {
+                        V16(max0_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j + j_lane]), V16(max0_tile[j_lane]));
+                    } else if (j_lane < j_lane_end) {
+                        V16(max0_tile[j_lane]) = larger16(keep16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, -INFINITY), V16(max0_tile[j_lane]));
+                    }
                 }
             }
             {
@@ -853,8 +892,27 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 }
             }
         }
+        for (int64_t j = in0_1 / 64 * 64; j + 32 <= in0_1; j += 32) {
+            UNROLL
+            for (int group = 0; group < 32 / LANES16; group += ABREAST(32 / LANES16)) {
+                enum { count = ABREAST(32 / LANES16) };
+                vec16 out0_value_each[count];
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    out0_value_each[each] = V16(in0[i * in0_1 + j + j_lane]) - max0;
+                }
+                exp_of16_each(out0_value_each, count);
+                UNROLL
+                for (int each = 0; each < count; each++) {
+                    const int64_t j_lane = (group + each) * LANES16;
+                    const vec16 out0_value = out0_value_each[each];
+                    V16(out0[i * in0_1 + j + j_lane]) = out0_value;
+                }
+            }
+        }
 #pragma omp simd
-        for (int64_t j = in0_1 / 64 * 64; j < in0_1; j++) {
+        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j++) {
             out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
         }
         for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
@@ -878,7 +936,11 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(add2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        if (j_lane + LANES16 <= j_lane_end) {
+                            V16(add2_block_tile[j_lane]) += V16(out0[i * in0_1 + j_block + j + j_lane]);
+                        } else if (j_lane < j_lane_end) {
+                            V16(add2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        }
                     }
                 }
                 {

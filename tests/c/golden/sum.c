@@ -125,7 +125,11 @@ static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restri
                     const int64_t i_lane_end = least(64, in0_0 - i_chunk - i_block - i);
                     UNROLL
                     for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
-                        V16(out0_chunk1_block_tile[i_lane]) += keep16(load16(&in0[i_chunk + i_block + i + i_lane], i_lane_end - i_lane), i_lane_end - i_lane, 0.0f);
+                        if (i_lane + LANES16 <= i_lane_end) {
+                            V16(out0_chunk1_block_tile[i_lane]) += V16(in0[i_chunk + i_block + i + i_lane]);
+                        } else if (i_lane < i_lane_end) {
+                            V16(out0_chunk1_block_tile[i_lane]) += keep16(load16(&in0[i_chunk + i_block + i + i_lane], i_lane_end - i_lane), i_lane_end - i_lane, 0.0f);
+                        }
                     }
                 }
                 {

@@ -135,7 +135,11 @@ static NOINLINE void tasks_add1_few_rows(int64_t first, int64_t last, int64_t i,
                     const int64_t j_lane_end = least(64, in0_1 - j_chunk - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(out0_chunk2_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        if (j_lane + LANES16 <= j_lane_end) {
+                            V16(out0_chunk2_block_tile[j_lane]) += V16(mul0_all[i * in0_1 + j_chunk + j_block + j + j_lane]);
+                        } else if (j_lane < j_lane_end) {
+                            V16(out0_chunk2_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        }
                     }
                 }
                 {
@@ -197,7 +201,11 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, float *restrict mul
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
-                        V16(out0_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        if (j_lane + LANES16 <= j_lane_end) {
+                            V16(out0_block_tile[j_lane]) += V16(mul0_all[i * in0_1 + j_block + j + j_lane]);
+                        } else if (j_lane < j_lane_end) {
+                            V16(out0_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
+                        }
                     }
                 }
                 {
