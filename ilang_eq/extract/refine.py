@@ -59,6 +59,9 @@ FIRST_STEPS = 2
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
+SPREAD = (4, 8, 16, 32)
+"""Sizes that the tiles of two axes are tried with in the end: no walk comes from 32 rows to four in shorter parts."""
+
 PASSED = 2
 """Tile sizes that a step of a walk may pass at least: the next may leave a tail where the one after does not."""
 
@@ -142,7 +145,7 @@ def refined(
             walked.append(_walked(candidate, options, judge, rival))
             rival = min(rival, walked[-1].cost)
     best = min(walked, key=lambda c: c.cost)
-    walked += [_walked(c, in_the_end, judge, rival) for c in (best, *_alone(best, judge))]
+    walked += [_walked(c, in_the_end, judge, rival) for c in (best, *_alone(best, judge), *_elsewhere(best, judge))]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
@@ -160,6 +163,20 @@ def _alone(candidate: Sized, judge: Judge) -> list[Sized]:
     found = candidate.retiled({**candidate.schedule.tiles, **blocks})
     seconds = judge.seconds(found.graph, candidate.cost / GAINS)
     return [replace(found, cost=seconds)] if seconds < candidate.cost / GAINS else []
+
+
+def _elsewhere(candidate: Sized, judge: Judge) -> list[Sized]:
+    """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
+    axes = list(candidate.schedule.tiles)
+    if len(axes) != 2:
+        return []
+    spread = (candidate.retiled(dict(zip(axes, sizes, strict=True))) for sizes in product(SPREAD, repeat=len(axes)))
+    most, found = BEHIND * candidate.cost, list[Sized]()
+    for other in spread:
+        seconds = judge.seconds(other.graph, most)
+        if seconds < most and other.schedule.tiles != candidate.schedule.tiles:
+            most, found = seconds, [replace(other, cost=seconds)]
+    return found
 
 
 def _alike(ascending: Sequence[Sized]) -> list[list[Sized]]:
