@@ -242,7 +242,7 @@ def _in_vectors(simd: Simd) -> Node:
     if not tiles:
         return strips
     # the tiles cost more than they gain where there is no whole strip
-    some = Full(loop.extent.input, loop.extent.dim, tuple(sorted(loop.outer)), STRIP)
+    some = Full(loop.extent, tuple(sorted(loop.outer)), STRIP)
     return Versions((some,), (_folding(simd.reductions, tiles, inner, strips),), (simd,))
 
 

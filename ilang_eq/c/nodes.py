@@ -19,15 +19,9 @@ from ilang_eq.lower.passes import Request
 class Full:
     """The fact that extent − Σ outer ≥ limit, so that a loop part has all its elements."""
 
-    input: int
-    dim: int
+    extent: Extent
     outer: tuple[str, ...]
     limit: int
-
-    @property
-    def extent(self) -> Extent:
-        """The extent that is long enough."""
-        return Extent(self.input, self.dim)
 
 
 @dataclass(frozen=True, slots=True)

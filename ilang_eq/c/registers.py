@@ -159,7 +159,7 @@ def full_fact(loop: For) -> Full | None:
     """The fact that ``loop`` reaches its limit; None if it has no limit."""
     if loop.limit is None:
         return None
-    return Full(loop.extent.input, loop.extent.dim, tuple(sorted(loop.outer)), loop.limit)
+    return Full(loop.extent, tuple(sorted(loop.outer)), loop.limit)
 
 
 def _reduction(loop: For) -> _Reduction | None:

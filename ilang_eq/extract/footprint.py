@@ -393,9 +393,9 @@ def size_of(size: Size, extents: Extents) -> int:
     match size:
         case int():
             return size
-        case Extent(source, dim):
-            return extents[source, dim]
-        case CeilDiv(Extent(source, dim), divisor):
-            return -(-extents[source, dim] // divisor)
+        case Extent():
+            return size.at(extents)
+        case CeilDiv(extent, divisor):
+            return -(-extent.at(extents) // divisor)
         case other:
             assert_never(other)

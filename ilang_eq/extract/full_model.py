@@ -41,6 +41,7 @@ from ilang_eq.extract.tally import Known
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
+from ilang_eq.lower.collapsing import collapsed
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.halves import Half, few, halved
 from ilang_eq.lower.ir import Buffer, For, Program, Statement
@@ -134,6 +135,7 @@ def program_cost(
         most: seconds beyond which it does not matter how many: just these, if it is found to take more.
     """
     known = Costed() if known is None else known
+    program = collapsed(program)
     whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
     fetched = tuple(
         (inner, outer, 1.0 - lost) for inner, outer in pairwise(machine.levels) if (lost := _lost(whole, inner))

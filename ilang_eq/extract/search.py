@@ -26,6 +26,7 @@ from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate, width
 from ilang_eq.extract.fusions import Scope
 from ilang_eq.extract.held import held
+from ilang_eq.extract.in_order import in_order
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
@@ -66,7 +67,7 @@ _LARGE = 8
 
 _ROUNDS = 2
 
-_FURTHER = (untiled, held, side_by_side, resited)
+_FURTHER = (in_order, untiled, held, side_by_side, resited)
 """Steps that no walk takes: from the best candidate, one after the other."""
 
 

@@ -261,10 +261,10 @@ def evaluate(
 def _loop(
     loop: For, extents: Mapping[tuple[int, int], int], outer: Mapping[str, _Blocks], seen: dict[Loop, Loop]
 ) -> Loop:
-    runs = _runs(_around(loop, extents[loop.extent.input, loop.extent.dim], outer), loop.limit, loop.step)
+    runs = _runs(_around(loop, loop.extent.at(extents), outer), loop.limit, loop.step)
     stays, blocks = 1.0, runs.blocks
     if loop.diagonal is not None and not few(loop.diagonal.summed, loop.extent, extents):
-        kept = _kept(loop.diagonal.reach, loop.step, extents[loop.extent.input, loop.extent.dim])
+        kept = _kept(loop.diagonal.reach, loop.step, loop.extent.at(extents))
         stays = kept / min((outer[v].kept for v in loop.outer), default=1.0)
         blocks = blocks._replace(kept=kept)
     body = evaluate(loop.body, extents, {**outer, loop.variable: blocks}, seen)

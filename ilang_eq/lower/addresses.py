@@ -18,7 +18,7 @@ def constant_size(buffer: Buffer) -> int | None:
 
 def extent_name(extent: Extent) -> str:
     """The C parameter that holds ``extent``."""
-    return f"in{extent.input}_{extent.dim}"
+    return "_".join([f"in{extent.input}", *(str(dim) for _, dim in extent.dims)])
 
 
 def size_text(size: Size) -> str:
@@ -61,4 +61,4 @@ def extents_in(buffers: Iterable[Buffer], statements: Sequence[Statement]) -> tu
     """Every extent that bounds a loop of ``statements`` or a dimension of ``buffers``; sorted."""
     dims = [size for buffer in buffers for size in buffer.dims]
     found = {size if isinstance(size, Extent) else size.extent for size in dims if not isinstance(size, int)}
-    return tuple(sorted(found | set(extents_of(statements)), key=lambda extent: (extent.input, extent.dim)))
+    return tuple(sorted(found | set(extents_of(statements))))

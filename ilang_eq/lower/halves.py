@@ -47,8 +47,8 @@ class Half:
 
 def few(summed: Sequence[Extent], rows: Extent, extents: Mapping[tuple[int, int], int]) -> bool:
     """Whether sums over ``summed`` have so few terms that all of so many ``rows`` are computed."""
-    terms = prod(extents[extent.input, extent.dim] for extent in summed)
-    return terms < (FEW if extents[rows.input, rows.dim] < LARGE else 2 * FEW)
+    terms = prod(extent.at(extents) for extent in summed)
+    return terms < (FEW if rows.at(extents) < LARGE else 2 * FEW)
 
 
 def halved(kernel: Kernel, buffers: Mapping[str, Buffer]) -> tuple[Kernel, Half | None]:

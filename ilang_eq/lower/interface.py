@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import prod
 from typing import TypeAlias, assert_never
 
 from ilang_eq.errors import ArrayError
@@ -60,9 +61,9 @@ def size_at(size: Size, shapes: Shapes) -> int:
     match size:
         case int():
             return size
-        case Extent(k, d):
-            return shapes[k][d]
-        case CeilDiv(Extent(k, d), divisor):
-            return -(-shapes[k][d] // divisor)
+        case Extent():
+            return prod(shapes[k][d] for k, d in size.dims)
+        case CeilDiv(extent, divisor):
+            return -(-size_at(extent, shapes) // divisor)
         case other:
             assert_never(other)

@@ -15,19 +15,42 @@ Invariants (``check`` in ``lower/check.py`` enforces them):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Literal as Choice
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Extent:
-    """A dimension known when the kernel is called: dimension ``dim`` of input ``input`` names the class."""
+    """A dimension known when the kernel is called: dimension ``dim`` of input ``input`` names the class.
+
+    With ``more`` dimensions after it, it is their product (``lower/collapsing.py``).
+    """
 
     input: int
     dim: int
+    more: int = 0
 
     def __str__(self) -> str:
-        return f"in{self.input}.{self.dim}"
+        return f"in{self.input}.{self.dim}" + "".join(f"·{dim}" for _, dim in self.dims[1:])
+
+    @property
+    def dims(self) -> tuple[tuple[int, int], ...]:
+        """All its (input, dimension)."""
+        return tuple((self.input, dim) for dim in range(self.dim, self.dim + self.more + 1))
+
+    def at(self, extents: Mapping[tuple[int, int], int]) -> int:
+        """Its elements, given those of each (input, dimension)."""
+        return prod(extents[dim] for dim in self.dims)
+
+    def is_before(self, other: Extent) -> bool:
+        """Whether ``other`` begins with the next dimension of the same input."""
+        return other.input == self.input and other.dim == self.dim + self.more + 1
+
+    def with_next(self, other: Extent) -> Extent:
+        """The product of both, of which ``other`` is the next."""
+        return Extent(self.input, self.dim, self.more + other.more + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,14 @@ def test_a_pass_that_stores_and_sums_computes_once_and_sums_beside() -> None:
     assert text.count("exp_of16_each(pow") == 6, "whole and half strips for few rows and others; for late rows"
     strips = [part.split("#pragma omp simd", 1)[0] for part in text.split("exp_of16_each(pow")[1:]]
     assert all("_tile[j_lane]) += pow2;" in strip for strip in strips)
-    assert [bool(re.search(r"V16\(out0\[.*= pow2", strip)) for strip in strips] == [True, True, False, False, True, True]
+    assert [bool(re.search(r"V16\(out0\[.*= pow2", strip)) for strip in strips] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 @needs_compiler
