@@ -14,6 +14,7 @@ from dataclasses import replace
 from ilang_eq.errors import ScheduleError
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.refine import Judge, cheaper
+from ilang_eq.extract.sites import GAINS
 from ilang_eq.lang.expr import Expr, Loop, Stage
 from ilang_eq.lang.graph import Graph, Node
 from ilang_eq.lang.shapes import Shapes, infer
@@ -35,7 +36,7 @@ def in_order(candidate: Candidate, judge: Judge) -> Candidate:
         return candidate
     nodes = (replace(node, expr=_in_order(node, shapes, n)) for n, node in enumerate(graph.nodes))
     other = Graph(graph.inputs, tuple(nodes), graph.outputs)
-    return cheaper(candidate, other, judge, 1 / LOSES if _is_one_loop(other) else 1.0)
+    return cheaper(candidate, other, judge, 1 / LOSES if _is_one_loop(other) else GAINS)
 
 
 def _is_one_loop(graph: Graph) -> bool:
@@ -52,4 +53,6 @@ def _in_order(node: Node, shapes: Shapes, n: int) -> Expr:
     expr = node.expr
     loops = (Loop(axis) for axis in sorted(expr.axes, key=lambda axis: shapes.extent(n, axis)))
     staged = (item for item in expr.order if isinstance(item, Stage))
-    return replace(expr, splits=(), order=(*loops, *staged))
+    usual = replace(expr, splits=(), order=())
+    made = replace(usual, order=(*loops, *staged))
+    return usual if made.sequence == usual.sequence else made
