@@ -34,6 +34,7 @@ class Models(NamedTuple):
         kept: the bytes of intermediate results of which it is in doubt whether they stay near.
         near: those that stay in the nearest cache, beyond doubt.
         shared: those that stay in a cache that cores share, beyond doubt.
+        collapses: whether axes side by side run as one (``lower/collapsing.py``).
     """
 
     machine: Machine
@@ -43,6 +44,7 @@ class Models(NamedTuple):
     kept: float = math.inf
     near: float = 0.0
     shared: float = 0.0
+    collapses: bool = False
 
 
 def _on_this_processor(threads: int, precision: Precision) -> Models:
@@ -60,9 +62,8 @@ def _on_this_processor(threads: int, precision: Precision) -> Models:
     def judge(program: Program, extents: Extents, most: float = math.inf) -> Cost:
         return program_cost(program, extents, machine, threads, known(frozenset(extents.items())), most)
 
-    return Models(
-        machine, threads, judge, kept=own, near=machine.levels[0].bytes * FITS, shared=shared * _KEEPS / threads
-    )
+    near, share = machine.levels[0].bytes * FITS, shared * _KEEPS / threads
+    return Models(machine, threads, judge, kept=own, near=near, shared=share, collapses=True)
 
 
 def _on_a_gpu(threads: int, precision: Precision) -> Models:

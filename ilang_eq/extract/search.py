@@ -67,7 +67,7 @@ _LARGE = 8
 
 _ROUNDS = 2
 
-_FURTHER = (in_order, untiled, held, side_by_side, resited)
+_FURTHER = (untiled, held, side_by_side, resited)
 """Steps that no walk takes: from the best candidate, one after the other."""
 
 
@@ -137,7 +137,7 @@ def propose(
         found = searched(breadth)
         usual = [one.candidate() for one in found]
         last = usual[0]
-        for further in _FURTHER:
+        for further in (in_order, *_FURTHER) if models.collapses else _FURTHER:
             last = further(last, judge)
         proposals = [*thorough(breadth, found[0]), last, *usual]
         distinct = {one.graph: one for one in reversed(proposals)}
