@@ -1,7 +1,7 @@
 """Kernels found by the cost model alone against their peers, on the CPU.
 
     python -m benchmarks.cpu [--threads N] [--rounds N] [--calm SECONDS] [--only CONTESTANT ...] [workload ...]
-    python -m benchmarks.cpu --breadth ...                  # what has no target: breadth.py, unseen.py, newcomers.py
+    python -m benchmarks.cpu --breadth ...                  # breadth.py, unseen.py, newcomers.py, resized.py
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep; with several threads it follows untimed ones, which
@@ -155,7 +155,7 @@ def _schedule(directory: Path | None, workload: Workload, threads: int) -> str |
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
-    parser.add_argument("--breadth", action="store_true", help="the workloads of breadth.py, unseen.py, newcomers.py")
+    parser.add_argument("--breadth", action="store_true", help="the workloads of breadth.py, unseen.py, newcomers.py, resized.py")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--calm", type=float, metavar="SECONDS", help="wait so long at most for calm moments")

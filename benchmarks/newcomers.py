@@ -277,3 +277,4 @@ NEWCOMERS: tuple[Workload, ...] = (
 )
 
 BREADTH = (*SEEN, *UNSEEN, *NEWCOMERS, *RESIZED)
+"""All that ``--breadth`` runs."""

@@ -48,8 +48,7 @@ that runs once: the first takes the step for all.
 """
 
 GAINS = 1.01
-"""How many times as long blocks of register tiles have to take as one alone, or tiles as others that are far from them:
-the model knows no better."""
+"""How many times as long blocks of register tiles have to take as one alone: the model knows no better."""
 
 MOST_STEPS = 6
 """Steps of a walk."""
@@ -147,8 +146,7 @@ def refined(
             rival = min(rival, walked[-1].cost)
     best = min(walked, key=lambda c: c.cost)
     walked += [_walked(c, in_the_end, judge, rival) for c in (best, *_alone(best, judge))]
-    further = (_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(best, judge))
-    walked += [c for c in further if GAINS * c.cost < best.cost]
+    walked += [_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(best, judge)]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
 
