@@ -155,7 +155,9 @@ def _schedule(directory: Path | None, workload: Workload, threads: int) -> str |
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="prefixes of workload names")
-    parser.add_argument("--breadth", action="store_true", help="the workloads of breadth.py, unseen.py, newcomers.py, resized.py")
+    parser.add_argument(
+        "--breadth", action="store_true", help="what breadth.py, unseen.py, newcomers.py and resized.py have"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--calm", type=float, metavar="SECONDS", help="wait so long at most for calm moments")

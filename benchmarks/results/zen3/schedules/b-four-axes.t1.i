@@ -1,1 +1,1 @@
-(I | i("+mnkl~kmnl|l:16,n:16|lnkmn'l'")) >> i("ijmn*kmnl~kimnjl|j:4,l:16|l1jkimnj'l'") >> i("+kimnjl~ijkl|j:4,l:16|ljkimnj'l'0")
+(I | i("+mnkl~kmnl|l:16|lkmnl'")) >> i("ijmn*kmnl~kimnjl|j:4,l:16|l1jkimnj'l'") >> i("+kimnjl~ijkl|j:4,l:16|ljkimnj'l'0")

@@ -1,1 +1,1 @@
-(I & (i(">ij~i") & I) >> (~i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||ij0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")) >> i("ij-i~ij||i1j")
+(I & (i(">ij~i|i:4|") & I) >> (~i("ij-i~ij|i:4,j:16|i1ji'j'") >> i("^ij~ij|i:4,j:16|iji'j'0") >> i("+ij~i|i:4,j:16|iji'j'0") >> i("$i~i|i:4|i0i'") & I) >> i("i+i~i|i:4|i1i'0")) >> i("ij-i~ij|i:4|i1i'j")

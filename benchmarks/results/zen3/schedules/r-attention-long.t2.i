@@ -1,0 +1,1 @@
+i("+il~li|i:96|ili'") >> ~i("kl*li~lki|i:6:16,k:16:6|i1kk'i'lk''i''") >> i("+lki~ki|i:6:16,k:16:6|ikk'i'lk''i''0") >> (I & i(">ki~i|i:96,k:96|ik0k'i'")) >> i("ki-i~ki|i:96,k:96|ik01k'i'") >> i("^ki~ki|i:96,k:96|ikk'i'0") >> (i("ki*kj~kij|i:16:6,j:16,k:96|ik0i'jk'i''j'") >> i("+kij~ij|i:16:6,j:16,k:96|iki'jk'i''j'0") & i("+ki~i|i:96,k:96|ik0k'i'")) >> i("ij/i~ij|i:96|i01i'j")

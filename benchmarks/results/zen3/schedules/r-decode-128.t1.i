@@ -1,0 +1,1 @@
+i("+ik~ik|i:4,k:8|iki'k'") >> ~i("ijk*ik~jik|i:4,k:8|i1jki'k'") >> i("+jik~ji|i:4,k:8|ijki'k'0") >> (I & i(">ji~i|i:4|i0i'j")) >> i("ji-i~ij|i:4|i01i'j") >> i("^ij~ij|i:4|ii'j0") >> (I & i("+ij~i|j:96|")) >> i("ij/i~ij||i1j") >> i("ik*ikj~kij|i:4,j:16,k:4|ikjk'i'j'") >> i("+kij~ij|i:4,j:16,k:4|ikjk'i'j'0")

@@ -1,0 +1,1 @@
+i("+il~il|i:4,l:16|ili'l'") >> ~i("ikl*il~ikl|i:4,k:4,l:16|i1kli'k'l'") >> i("+ikl~ik|i:4,k:4,l:16|ikli'k'l'0") >> (I & i(">ik~i|i:4|i0i'k")) >> i("ik-i~ik|i:4|i01i'k") >> i("^ik~ik|i:4|ii'k0") >> (i("ik*ikj~kij|i:4,j:16,k:4|ikjk'i'j'") >> i("+kij~ij|i:4,j:16,k:4|ikjk'i'j'0") & i("+ik~i|i:4|")) >> i("ij/i~ij|i:4|i01i'j")

@@ -1,0 +1,1 @@
+i("il*ikl~kil|i:4|iki'l") >> i("+kil~ki|i:4|iki'l0") >> (I & i(">ki~i|i:4|")) >> i("ki-i~ki|i:4|i1ki'") >> i("^ki~ki|i:4|iki'0") >> (i("ki*ikj~kij|i:4,j:128|i0jki'j'") >> i("+kij~ij|i:4,j:128|ijki'j'0") & i("+ki~i|i:4|ik0i'")) >> i("ij/i~ij|i:4,j:128|i01i'jj'")

@@ -1,0 +1,1 @@
+(i("+ik~ki|i:64,k:16|ikk'i'") | i("+jk~kj|j:2:6|jj'kj''")) >> ~i("kj*ki~kji|i:4:16,j:2:6|i1jj'i'kj''i''") >> i("+kji~ji|i:4:16,j:2:6|ijj'i'kj''i''0") >> (i(">ji~i|i:64,j:12|ij0j'i'") & I) >> (~i("ji-i~ji|i:64,j:12|ij01j'i'") >> i("^ji~ji|i:64,j:12|ijj'i'0") >> i("+ji~i|i:64,j:12|ijj'i'0") >> i("$i~i|i:64|i0i'") & I) >> i("i+i~i|i:64|i1i'0")

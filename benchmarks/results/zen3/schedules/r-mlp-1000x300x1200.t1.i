@@ -1,0 +1,1 @@
+((I | i("+lk~lk|k:16:16|kk'lk''")) >> i("il*lk~lik|i:8:6,k:16:16|iki'k'li''k''") >> i("+lik~ik|i:8:6,k:16:16|iki'k'li''k''0") >> i("ik+k~ki|i:48,k:256|ik0k'i'") >> i("0>ki~ki|i:48,k:256|ikk'i'1") | i("+kj~kj|j:6,k:256|kjk'j'")) >> i("ki*kj~kji|i:3:16,j:6,k:256|ik0ji'k'j'i''") >> i("+kji~ji|i:3:16,j:6,k:256|ikji'k'j'i''0") >> i("ji+j~ij|i:48|i0i'j")

@@ -1,0 +1,1 @@
+((I | i("+lk~lk|k:16:16|kk'lk''")) >> i("il*lk~lik|i:4:6,k:16:16|iki'k'li''k''") >> i("+lik~ik|i:4:6,k:16:16|iki'k'li''k''0") >> i("ik+k~ki|i:24,k:256|ik0k'i'") >> i("0>ki~ki|i:24,k:256|ikk'i'1") | i("+kj~kj|j:4:3,k:256|kjj'k'j''")) >> i("ki*kj~kji|i:24,j:4:3,k:256|ik0jj'k'j''i'") >> i("+kji~ji|i:24,j:4:3,k:256|ikjj'k'j''i'0") >> i("ji+j~ij|i:24|i0i'j")

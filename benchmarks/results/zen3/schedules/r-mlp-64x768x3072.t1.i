@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|jiki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0") >> i("ij+j~ij|j:16|j0ij'") >> i("0>ij~ij|j:16|jij'1") | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|jiki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0") >> i("ij+j~ij|i:6,j:16|ji0i'j'")

@@ -1,0 +1,1 @@
+(I & i("+ij~i|i:4|") >> i("i/100~i|i:4|i0i'")) >> i("ij-i~ij|i:4,j:16|i1ji'j'") >> (I & I) >> i("ij*ij~ij|i:4,j:16|iji'j'01") >> i("+ij~i|i:4,j:16|iji'j'0") >> i("i/100~i|i:4|i0i'")
