@@ -34,7 +34,7 @@ from ilang_eq.c.nodes import (
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile, strip
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.c.turned import turned, turning
-from ilang_eq.lower.dependence import independent, innermost, reductions
+from ilang_eq.lower.dependence import REDUCTIONS, independent, innermost, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Declare, For, Index, Kernel, Load, Statement
 from ilang_eq.lower.lanes import lanes_of
 from ilang_eq.lower.walk import code, mentions, places, stride, updates, walk
@@ -249,9 +249,12 @@ def _in_vectors(simd: Simd) -> Node:
 def _is_near(simd: Simd) -> bool:
     """Whether vectors find all that they accumulate side by side; and what they read, where they reduce it.
 
-    Register tiles may accumulate anywhere, but here there are none for rows; the compiler gathers as well.
+    Register tiles may accumulate anywhere, but here there are none for rows; the compiler gathers as well. It also has
+    the only vectors of truth values.
     """
     body = simd.source.body
+    if any(isinstance(u, Accumulate) and u.op not in REDUCTIONS for u in updates(body)):
+        return False
     found = places(body) if simd.reductions else [u.target for u in updates(body) if isinstance(u, Accumulate)]
     return all(stride(place, simd.source.variable) in ("none", "unit") for place in found)
 

@@ -288,4 +288,6 @@ def _accumulate(target: Load, op: str, value: Scalar, printer: VectorPrinter) ->
         printer.used.add(EXTREMA[op])
         printer.extras.lifted.add((EXTREMA[op], 2, printer.lanes))
         return f"{where} = {EXTREMA[op]}{printer.lanes}({addend}, {where});"
-    return f"{combine(op, where, addend)};"
+    sentence = combine(op, where, addend)
+    assert sentence is not None, f"vectors do not accumulate by {op}"
+    return f"{sentence};"

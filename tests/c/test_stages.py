@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ilang_eq.c.emit import emit
+from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.stages import iterations_apart
 from ilang_eq.lang.component import Component, I, i
@@ -202,3 +203,15 @@ def test_a_parallel_loop_alone_goes_in_bursts() -> None:
     np.testing.assert_array_equal(np.asarray(component.compile(threads=2)(x)), alone)
     parts = [np.asarray(component.compile()(part)) for part in np.split(x, [7, 5000, 5001])]
     np.testing.assert_array_equal(np.concatenate(parts), alone)
+
+
+@needs_compiler
+@pytest.mark.parametrize("op", ["&&", "||", "^^"])
+@pytest.mark.parametrize("tail", ["|i:64|iji'0", "||ij0", "||ji0"])
+def test_truth_values_of_exponentials_are_accumulated_one_by_one(op: str, tail: str) -> None:
+    first = "^ji~ji|i:64|iji'" if "64" in tail else f"^ji~ji||{tail[2:4]}"
+    component = i(first) >> i(f"{op}ji~i{tail}")
+    x = np.random.default_rng(0).standard_normal((5, 200), dtype=np.float32)
+    x[2, 3] = x[4, 7] = -1e4
+    found = CKernel(lower(wire(component)))(x)
+    np.testing.assert_array_equal(found, component.interpret(x.astype(np.float64)))
