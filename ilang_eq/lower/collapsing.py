@@ -1,7 +1,7 @@
 """Axes that lie side by side in all that has them, and whose loops do nothing else, run as one.
 
 before →  for i: for j: out[i][j] = a[i][j] * 2
-after  →  for ij: out[ij] = a[ij] * 2
+after  →  for i_j: out[i_j] = a[i_j] * 2
 
 Rows of three floats, or of a few more than whole vectors, would leave most lanes empty. Nothing changes for a caller:
 the one extent is the product of the two, and the elements lie where they did.
@@ -100,7 +100,7 @@ class _Pair:
                 return None
         if loop.reduces != inner.reduces or self.both & set(extents_of(inner.body)):
             return None
-        variables, together = (loop.variable, inner.variable), f"{loop.variable}{inner.variable}"
+        variables, together = (loop.variable, inner.variable), f"{loop.variable}_{inner.variable}"
         for place in places(inner.body):
             moving = [d for d, index in enumerate(place.indices) if set(index.variables) & set(variables)]
             expected = [d + n for d in self.places[place.buffer] or () for n in range(2)]

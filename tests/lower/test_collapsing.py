@@ -84,3 +84,10 @@ def test_kernels_compute_the_same(component: Component, shape: tuple[int, ...]) 
     got = CKernel(program)(*arrays)
     want = component.interpret(*(array.astype(np.float64) for array in arrays))
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-3)
+
+
+@needs_compiler
+@pytest.mark.parametrize("axes", ["if", "do", "for", "int"])
+def test_axes_that_spell_a_word_of_c(axes: str) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 5, 3)[: len(axes)], dtype=np.float32)
+    np.testing.assert_array_equal(CKernel(lower(wire(i(f"{axes}*2~{axes}"))))(x), 2 * x)
