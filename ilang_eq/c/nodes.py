@@ -149,6 +149,15 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Every vector of ``tile`` is in a register here; ``loops`` go over them, the last in vectors of ``lanes``."""
+
+    loops: tuple[For, ...]
+    tile: Load
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Registers:
     """A scope with accumulators in registers. ``partial`` are the loops that may be short in it."""
 
@@ -192,6 +201,7 @@ Node = (
     | VectorNest
     | Strips
     | Fold
+    | Held
     | Registers
     | Versions
     | Seldom

@@ -48,6 +48,15 @@ _HIDE = """\
 #endif
 """
 
+_HOLD = """\
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+"""
+
 _LEAST = """\
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 """
@@ -409,6 +418,7 @@ def _needed(body: str) -> Sequence[str]:
         (_NOINLINE, "NOINLINE" in body),
         (_UNROLL, soon or rows or "UNROLL" in body),
         (_HIDE, "HIDE(" in body),
+        (_HOLD, "HOLD(" in body),
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),

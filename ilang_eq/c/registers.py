@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.nodes import Fold, Full, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Full, Held, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
@@ -327,7 +327,8 @@ def _with_tiles(
             continue
         started = replace(loaded, body=(Assign(a.place, known.value),))
         load.append(Seldom(known.first, (), (started,), (loaded,)) if known.first else started)
-    return Registers(tuple(tiles), rows, (*load, *main, *store))
+    held = [Held(a.indexed, a.place, a.lanes) for a in reduction.accumulators] if reduction.chain else []
+    return Registers(tuple(tiles), rows, (*load, *main, *held, *store))
 
 
 def _short_lane(reduction: _Reduction, short: Sequence[For]) -> For | None:

@@ -13,6 +13,7 @@ from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import (
     Fold,
+    Held,
     Jam,
     Loop,
     Node,
@@ -116,6 +117,8 @@ class Statements:
                 return self._strips(node)
             case Fold():
                 return self._fold(node)
+            case Held(loops, tile, lanes):
+                return unrolled(loops, lanes, [f"HOLD(V{lanes}({self.layout.element(tile)}));"])
             case Registers():
                 return self._registers(node)
             case Versions(facts, full, tail):

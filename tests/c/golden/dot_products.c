@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -177,6 +184,16 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 4; j1++) {
+                            UNROLL
+                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                HOLD(V16(out0_tile[i1][j1][k1]));
+                            }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 4; j1++) {
                             vec16 share = V16(out0_tile[i1][j1][0]);
                             UNROLL
                             for (int64_t k1 = LANES16; k1 < 16; k1 += LANES16)
@@ -232,6 +249,16 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                         V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
                                     }
                                 }
+                            }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 4; j1++) {
+                            UNROLL
+                            for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                                HOLD(V16(out0_tile[i1][j1][k1]));
                             }
                         }
                     }

@@ -27,6 +27,13 @@
 #define HIDE(x) (void)(x)
 #endif
 
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -169,6 +176,13 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                 for (int64_t i1 = 0; i1 < 6; i1++) {
                     UNROLL
                     for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                        HOLD(V16(out0_tile[i1][j1]));
+                    }
+                }
+                UNROLL
+                for (int64_t i1 = 0; i1 < 6; i1++) {
+                    UNROLL
+                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
                         V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
                     }
                 }
@@ -200,6 +214,13 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                            HOLD(V16(out0_tile[i1][j1]));
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
                             if (i1 < i1_end)
                                 store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
                         }
@@ -225,6 +246,13 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
                                 V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
                             }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            HOLD(V16(out0_tile[i1][j1]));
                         }
                     }
                     UNROLL

@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -445,6 +452,10 @@ static NOINLINE void tasks_div3_few_rows(int64_t first, int64_t last, int64_t i,
                     }
                 }
             }
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                HOLD(V16(max0_chunk1_tile[j_lane]));
+            }
             {
                 vec16 share = V16(max0_chunk1_tile[0]);
                 UNROLL
@@ -514,6 +525,10 @@ static NOINLINE void tasks_div3_few_rows_3(int64_t first, int64_t last, int64_t 
                             V16(add2_chunk2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_chunk + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                         }
                     }
+                }
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    HOLD(V16(add2_chunk2_block_tile[j_lane]));
                 }
                 {
                     vec16 share = V16(add2_chunk2_block_tile[0]);
@@ -659,6 +674,10 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                     }
                 }
             }
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                HOLD(V16(max0_tile[j_lane]));
+            }
             {
                 vec16 share = V16(max0_tile[0]);
                 UNROLL
@@ -750,6 +769,10 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                             V16(add2_block_tile[j_lane]) += keep16(load16(&pow1[i_turn * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                         }
                     }
+                }
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    HOLD(V16(add2_block_tile[j_lane]));
                 }
                 {
                     vec16 share = V16(add2_block_tile[0]);
@@ -857,6 +880,10 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                     }
                 }
             }
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                HOLD(V16(max0_tile[j_lane]));
+            }
             {
                 vec16 share = V16(max0_tile[0]);
                 UNROLL
@@ -942,6 +969,10 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                             V16(add2_block_tile[j_lane]) += keep16(load16(&out0[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                         }
                     }
+                }
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    HOLD(V16(add2_block_tile[j_lane]));
                 }
                 {
                     vec16 share = V16(add2_block_tile[0]);

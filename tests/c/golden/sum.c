@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -131,6 +138,10 @@ static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restri
                             V16(out0_chunk1_block_tile[i_lane]) += keep16(load16(&in0[i_chunk + i_block + i + i_lane], i_lane_end - i_lane), i_lane_end - i_lane, 0.0f);
                         }
                     }
+                }
+                UNROLL
+                for (int64_t i_lane = 0; i_lane < 64; i_lane += LANES16) {
+                    HOLD(V16(out0_chunk1_block_tile[i_lane]));
                 }
                 {
                     vec16 share = V16(out0_chunk1_block_tile[0]);

@@ -20,6 +20,13 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define HOLD(x) __asm__("" : "+v"(x))
+#else
+#define HOLD(x) (void)(x)
+#endif
+
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -142,6 +149,10 @@ static NOINLINE void tasks_add1_few_rows(int64_t first, int64_t last, int64_t i,
                         }
                     }
                 }
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    HOLD(V16(out0_chunk2_block_tile[j_lane]));
+                }
                 {
                     vec16 share = V16(out0_chunk2_block_tile[0]);
                     UNROLL
@@ -207,6 +218,10 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, float *restrict mul
                             V16(out0_block_tile[j_lane]) += keep16(load16(&mul0_all[i * in0_1 + j_block + j + j_lane], j_lane_end - j_lane), j_lane_end - j_lane, 0.0f);
                         }
                     }
+                }
+                UNROLL
+                for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
+                    HOLD(V16(out0_block_tile[j_lane]));
                 }
                 {
                     vec16 share = V16(out0_block_tile[0]);
