@@ -4,12 +4,12 @@
     python -m benchmarks.cpu --breadth ...                  # breadth.py, unseen.py, newcomers.py, resized.py
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
-one timed call, in a new order each round, while the others sleep; with several threads it follows untimed ones, which
-wake them. ``cold`` calls allocate what they return, ``warm`` ones write into memory used before. The ratio is the best
-peer's time ÷ ours in the same round, kind by kind, and of that the median; a peer that cannot write into given memory
-takes part in both. The limit is the machine's (``benchmarks.limits``), the error is against float64. On a machine that
-others share, ``--calm`` has each call wait that long at most for a moment in which they leave it alone, and repeats it
-if it ends in another (``benchmarks.calm``).
+one timed call, in a new order each round, while the others sleep; it follows untimed ones, which wake its cores and
+fill its caches. ``cold`` calls allocate what they return, ``warm`` ones write into memory used before. The ratio is the
+best peer's time ÷ ours in the same round, kind by kind, and of that the median; a peer that cannot write into given
+memory takes part in both. The limit is the machine's (``benchmarks.limits``), the error is against float64. On a
+machine that others share, ``--calm`` has each call wait that long at most for a moment in which they leave it alone,
+and repeats it if it ends in another (``benchmarks.calm``).
 
 Writes ``cpu.tN.json``, or ``breadth.tN.json`` (rows of earlier runs stay), an SVG beside it, and each schedule found as
 𝚒 text under ``schedules/``. With ``--schedules DIR`` nothing is searched and these are run, so that a slower search and
