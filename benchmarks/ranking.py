@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--machine", default=None, help="a machine description; this machine's if none is given")
     parser.add_argument("--breadth", action="store_true", help="what has no target")
     parser.add_argument("--detail", action="store_true", help="list every schedule")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     machine = detect() if options.machine is None else load(options.machine)
     calm = None if options.calm is None else Calm(options.calm)
     workloads = chosen(options.names, BREADTH if options.breadth else WORKLOADS)

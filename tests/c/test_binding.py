@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang_eq.c.binding import bind
-from ilang_eq.c.nodes import Fold, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Held, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
 from ilang_eq.c.registers import strip_mined
 from ilang_eq.lower.dependence import independent, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Declare, For, Kernel
@@ -77,6 +77,21 @@ def test_initialisation_before_a_tile_is_absorbed() -> None:
         assert isinstance(start.body[0], Assign)
         assert start.body[0].value == Constant(0.0)
     assert not of(Simd, nodes)
+
+
+def test_all_of_a_tile_is_in_registers_between_its_loop_and_what_stores_it() -> None:
+    """In whole tiles and in tails, in whose loops GCC would store what is used after them only."""
+    tiles = of(Registers, list(walk(bind(programs.matmul(6, 32).kernels[0]))))
+    assert len(tiles) == 3
+    for registers in tiles:
+        assert isinstance(registers, Registers)
+        (held,) = of(Held, registers.body)
+        assert isinstance(held, Held)
+        assert [loop.limit for loop in held.loops] == list(registers.tiles[0].dims)
+        assert held.tile == at(registers.tiles[0].name, "i1", "j1")
+        place = registers.body.index(held)
+        assert isinstance(registers.body[place - 1], Loop)
+        assert isinstance(registers.body[place + 1], VectorNest)
 
 
 def test_without_an_initialisation_the_tile_is_loaded() -> None:
