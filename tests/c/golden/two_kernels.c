@@ -20,7 +20,7 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
-// The same of a vector: without, GCC may store sums in every step of a loop, for after it.
+// Has GCC take a vector to change here, so that it is in a register. Sums may be stored in every step of a loop else.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #define HOLD(x) __asm__("" : "+v"(x))
 #else
