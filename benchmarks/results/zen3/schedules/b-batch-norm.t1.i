@@ -1,1 +1,1 @@
-(I & i("+ij~j|i:16,j:128|iji'j'") >> i("j/8192~j")) >> (i("ij-j~ij|i:16,j:128|iji'j'") & i("ij-j~ij|i:16,j:128|iji'j'") >> (I & I) >> i("ij*ij~ij|i:16,j:128|iji'j'01") >> i("+ij~j|i:16,j:128|iji'j'0") >> i("j/8192~j") >> i("j+1e-5~j||j0") >> i("j^0.5~j||j0")) >> i("ij/j~ij|i:16|i0i'j")
+(I & i("+ij~j|i:12,j:128|iji'j'") >> i("j/8192~j")) >> (i("ij-j~ij|i:12,j:128|iji'j'") & i("ij-j~ij|i:12,j:128|iji'j'") >> (I & I) >> i("ij*ij~ij|i:12,j:128|iji'j'01") >> i("+ij~j|i:12,j:128|iji'j'0") >> i("j/8192~j") >> i("j+1e-5~j||j0") >> i("j^0.5~j||j0")) >> i("ij/j~ij|i:12|i0i'j")

@@ -1,1 +1,1 @@
-i("ik*ijk~jik|i:4,k:16|ijki'k'") >> i("+jik~ji|i:4,k:16|ijki'k'0") >> (I & i(">ji~i|i:4|i0i'j")) >> i("ji-i~ij|i:4|i01i'j") >> i("^ij~ij|i:4|ii'j0") >> (I & i("+ij~i")) >> i("ij/i~ij||i1j") >> i("ik*ikj~kij|i:4,j:16,k:4|ikjk'i'j'") >> i("+kij~ij|i:4,j:16,k:4|ikjk'i'j'0")
+i("+il~il|i:4,l:16|ili'l'") >> ~i("ikl*il~kil|i:4,l:16|i1kli'l'") >> i("+kil~ki|i:4,l:16|ikli'l'0") >> (I & i(">ki~i|i:4|i0i'k")) >> i("ki-i~ik|i:4|i01i'k") >> i("^ik~ik|i:4|ii'k0") >> (i("ik*ikj~ikj|j:128|ijkj'") >> i("+ikj~ij|j:128|ijkj'0") & i("+ik~i|i:4|")) >> i("ij/i~ij|i:4,j:128|i1i'jj'")
