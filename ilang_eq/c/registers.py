@@ -10,8 +10,8 @@ The innermost loop of such a nest runs over vector lanes. Where the target moves
 target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
 reduction is first cut into steps of ``STRIP`` lanes, which makes several independent accumulators.
 
-At the end of the reduction all of a tile is used once more (``Held``), by nothing: GCC would store sums in every step
-of a loop after which they are used under a condition only, as those of rows that may be absent.
+At the end of the reduction all of a tile is used once more (``Held``), by nothing: in large functions GCC would store
+sums in every step of some tails' loops, for after it, whether what follows stores them under a condition or not.
 
 A tile of several vectors that is short has code for fewer of them, chosen when it runs: 200 columns in tiles of 64 take
 13 vectors and not 16.
