@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang_eq.c.abreast import abreast
+from ilang_eq.c.columns import COLUMNS
 from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.mirror import MIRROR
 from ilang_eq.c.turned import TURN
@@ -197,6 +198,20 @@ typedef float vec{n} __attribute__((vector_size(4 * LANES{n}), aligned(4), may_a
 #define V{n}(x) (*(vec{n} *)&(x))
 """
 
+_SHUFFLED = """\
+// Lanes of two vectors, by number; those of the second come after those of the first.
+#ifdef __clang__
+#define SHUFFLED{n}(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+typedef int32_t places{n} __attribute__((vector_size(4 * LANES{n})));
+#define SHUFFLED{n}(x, y, ...) __builtin_shuffle(x, y, (places{n}){{__VA_ARGS__}})
+#endif
+"""
+
+_PART = """// Four lanes of a vector, from lane ``l`` on.
+#define PART4(x, l) V4(((float *)&(x))[l])
+"""
+
 _HELPERS = {
     "broadcast": """\
 static inline vec{n} broadcast{n}(float x) {{ return x - (vec{n}){{0}}; }}
@@ -349,7 +364,7 @@ static inline vec{n} keep{n}(vec{n} x, int64_t left, float other)
 """,
 }
 
-_HELPERS |= {"turn": TURN}
+_HELPERS |= {"turn": TURN, **COLUMNS}
 
 _ACROSS = """\
 static inline float across_{op}{n}(vec{n} x)
@@ -400,6 +415,8 @@ def preamble(used: Used, body: str) -> str:
         *([_LANES] if vectors else []),
         *([_UNTIL_ALIGNED, _FENCE] if "until_aligned(" in body else []),
         *vectors,
+        *(_SHUFFLED.format(n=n) for n in (4, 8) if f"SHUFFLED{n}(" in "".join(masks)),
+        *([_PART] if "PART4(" in "".join(masks) else []),
         *(FUNCTIONS[name].source + "\n" for name in with_callees(functions)),
         *(text for name, text in _REDUCTIONS.items() if (name, 0) in used.helpers),
         *masks,

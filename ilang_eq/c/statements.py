@@ -9,6 +9,7 @@ from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
+from ilang_eq.c.columns import column_lines
 from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import (
@@ -110,9 +111,7 @@ class Statements:
             case Turned():
                 return self._turned(node)
             case VectorNest():
-                alike = any(update.target.buffer in self.alike for update in updates(node.body))
-                staged = staged_nest_lines(node, self.layout, self.used, alike)
-                return nest_lines(node, self.layout, self.used, alike) if staged is None else staged
+                return self._nest(node)
             case Strips():
                 return self._strips(node)
             case Fold():
@@ -131,6 +130,12 @@ class Statements:
                 return self.dispatch(node)
             case other:
                 assert_never(other)
+
+    def _nest(self, node: VectorNest) -> list[str]:
+        alike = any(update.target.buffer in self.alike for update in updates(node.body))
+        across = column_lines(node, self.layout, self.used)
+        found = staged_nest_lines(node, self.layout, self.used, alike) if across is None else across
+        return nest_lines(node, self.layout, self.used, alike) if found is None else found
 
     def _seldom(self, node: Seldom) -> list[str]:
         first = " && ".join(f"{variable} == 0" for variable in node.first)

@@ -31,13 +31,6 @@ STRIP = 16
 """Rows and columns of a block: a line of each."""
 
 TURN = """\
-#ifdef __clang__
-#define SHUFFLED{n}(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-typedef int32_t places{n} __attribute__((vector_size(4 * LANES{n})));
-#define SHUFFLED{n}(x, y, ...) __builtin_shuffle(x, y, (places{n}){{__VA_ARGS__}})
-#endif
-
 // Makes columns, ``width`` floats apart, of as many rows as a vector has lanes, ``step`` floats apart.
 static inline void turn{n}(const float *rows, int64_t step, float *columns, int64_t width)
 {{

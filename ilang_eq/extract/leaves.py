@@ -314,7 +314,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     if target.buffer not in tally.known.begun:
         tally.load(target, mask, moves)
     if target.buffer not in tally.known.near:
-        tally.store(target, mask, moves)
+        tally.store(target, mask, moves, tile=True)
     if folds:
         _fold(moves, tally)
     registers = stack.copies(mask) / (1 if folds else tally.width(mask))

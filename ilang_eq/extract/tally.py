@@ -20,6 +20,9 @@ GATHER_SLOTS = 4.0
 TURNED_SLOTS = 1.5
 """Instructions for each element of rows that become columns in registers (``c/turned.py``): of 8×8, 16 loads, 8 stores
 and 24 shuffles, of which some processors do one in a cycle. Packing 1024² takes 0.15 ns an element on Zen 3."""
+COLUMN_SLOTS = 1.0
+"""The same, for each element of a register tile that is stored in columns (``c/columns.py``): 8 lanes of four rows take
+4 instructions to be taken apart, 16 shuffles, and 8 stores, and those of two rows 2, 4 and 8."""
 STRIP = 64
 """Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
 MASKED_CYCLES = 0.03
@@ -188,15 +191,16 @@ class Tally:
         """Charge ``times`` elements from the first-level cache into registers."""
         self.loaded += self._charged(place, mask, times)
 
-    def store(self, place: Load, mask: Mask, times: float) -> None:
-        """Charge ``times`` elements from registers into the first-level cache."""
-        self.stored += self._charged(place, mask, times)
+    def store(self, place: Load, mask: Mask, times: float, tile: bool = False) -> None:
+        """Charge ``times`` elements, perhaps of a ``tile``, from registers into the first-level cache."""
+        scattered = COLUMN_SLOTS if tile and _goes_in_columns(place, self.stack) else GATHER_SLOTS
+        self.stored += self._charged(place, mask, times, scattered)
 
-    def _charged(self, place: Load, mask: Mask, times: float) -> float:
+    def _charged(self, place: Load, mask: Mask, times: float, scattered: float = GATHER_SLOTS) -> float:
         """Charge the instructions that move ``times`` elements; the bytes that keep a port busy as long."""
         width = self.width(mask)
         apart = width > 1 and is_strided(place, self.stack)
-        each = TURNED_SLOTS if place in self.turned else GATHER_SLOTS
+        each = TURNED_SLOTS if place in self.turned else scattered
         self.slots += times * each if apart else times / width
         if width > 1 and place.buffer not in self.known.padded:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
@@ -215,6 +219,15 @@ class Tally:
         """Charge spreading ``times`` elements over registers."""
         if self.spreads(mask):
             self.spreading += times / self.machine.broadcasts
+
+
+def _goes_in_columns(place: Load, stack: Stack) -> bool:
+    """Are the rows of a tile of several rows, whose lanes go to rows of ``place``, side by side there?"""
+    if not place.indices:
+        return False
+    *outer, last = place.indices
+    rows = (loop.variable for loop in stack.unit[:-1] if loop.width is not None and loop.width > 1)
+    return last.divisor == 1 and any(v in last.variables and not any(v in i.variables for i in outer) for v in rows)
 
 
 def is_strided(place: Load, stack: Stack) -> bool:
