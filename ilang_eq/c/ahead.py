@@ -36,16 +36,13 @@ from ilang_eq.c.nodes import Loop, VectorNest
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import Assign, For, Index, Load
-from ilang_eq.lower.passes import FAR, ROOM
+from ilang_eq.lower.passes import FAR, ROOM, STREAMED, rows_ahead
 from ilang_eq.lower.walk import code, loads, mentions, stride, updates
 
 LINE = 16
 """Floats in a cache line: what one request brings."""
 SOON = 8
 """Steps from asking for a row of a panel to reading it: some 100 cycles, where the second level takes 15."""
-STREAMED = 1024
-"""Floats from where a row of an argument is asked for to where it is read. With decode attention, whose rows have 256
-bytes, 1 KiB takes 13.1 ms, 2 takes 12.6, 4 takes 12.4, 8 takes 13.0, and 16 takes 13.5; 15.8 without."""
 NARROW = 64
 """Floats of each row that a tile reads before the next row, at most, for prefetchers to follow all of its rows."""
 PAGE = 1024
@@ -83,7 +80,8 @@ class Row:
 class Stream:
     """Part of a row of an argument, of which a step reads ``width`` floats, some rows further.
 
-    At the end of a tile of ``rows``, that is one of the next tile, and waits until all of this one has been read.
+    At the end of a tile of ``rows``, if there are so few, that is one of the next tile, and waits until all of this one
+    has been read.
 
     Args:
         by: what asks: a step that applies slow functions has time for it wherever it runs.
@@ -150,8 +148,8 @@ def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
 def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     *outer, last = place.indices or (Index(()),)
     inside = {loop.variable for loop in nest.loops}
-    lane, width = nest.loops[-1].variable, nest.loops[-1].limit or 0
-    if inside & set(last.variables) != {lane} or any(inside & set(index.variables) for index in outer):
+    lane, width = nest.loops[-1], nest.loops[-1].limit or 0
+    if inside & set(last.variables) != {lane.variable} or any(inside & set(index.variables) for index in outer):
         return None
     around = (*reduction.around, reduction.source)
     steps = [loop for loop in around if any(loop.variable in index.variables for index in outer)]
@@ -167,16 +165,34 @@ def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     short = reduction.source.limit is not None and width <= NARROW
     if short and reduction.around and _goes_along(place, reduction.around[-1]):
         return None
-    distance, rows_of_tile = max(4, STREAMED // length), steps[-1].limit
+    distance, rows_of_tile = rows_ahead(length), steps[-1].limit
     beyond = rows_of_tile is not None and rows_of_tile <= distance and width > NARROW
     if beyond and reduction.within is not None and _goes_along(place, reduction.within):
         return None
+    slow = worth_stages(nest.body)
+    by = "fetch_soon" if slow else "fetch_streamed"
+    if slow and rows_of_tile is not None and rows_of_tile > distance:
+        return Stream(_further(place, steps[-1], reduction, lane, distance), width, None, by)
     if rows_of_tile is not None and rows_of_tile <= distance and _takes_turns(rows[0], steps):
         # the rows at hand go on where the loop around them steps, and those below come after all of it
-        place = _soon(place, steps[-2].variable, {lane}, distance // rows_of_tile)
+        place = _soon(place, steps[-2].variable, {lane.variable}, distance // rows_of_tile)
     else:
-        place = _soon(place, steps[-1].variable, {lane}, distance)
-    return Stream(place, width, rows_of_tile, "fetch_soon" if worth_stages(nest.body) else "fetch_streamed")
+        place = _soon(place, steps[-1].variable, {lane.variable}, distance)
+    return Stream(place, width, rows_of_tile, by)
+
+
+def _further(place: Load, row: For, reduction: Loop, lane: For, distance: int) -> Load:
+    """``place`` some rows further in its tile; after the last of these come the first of the tile beside it, if any."""
+    *outer, last = place.indices
+    around = reduction.around[-1] if reduction.around else reduction.within or row
+    beside = around.step == lane.limit and around.variable in last.variables
+    if not beside or any(around.variable in index.variables for index in outer):
+        return _soon(place, row.variable, {lane.variable}, distance)
+    there = f"{row.variable} + {distance}"
+    turned = {row.variable: f"({there}) % {row.limit}"}
+    rows = (Index(tuple(turned.get(v, v) for v in index.variables)) for index in outer)
+    along = (*(v for v in last.variables if v != lane.variable), f"({there}) / {row.limit} * {lane.limit}")
+    return Load(place.buffer, (*rows, Index(along)))
 
 
 def _takes_turns(rows: Index, steps: Sequence[For]) -> bool:

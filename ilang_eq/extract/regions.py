@@ -39,7 +39,7 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
-from ilang_eq.lower.passes import ROOM, calls_functions
+from ilang_eq.lower.passes import ROOM, calls_functions, rows_ahead
 from ilang_eq.lower.walk import loads
 
 
@@ -236,7 +236,7 @@ class _Array(NamedTuple):
             near: those of them that lie beside one in a page.
             before: what is read of one before the others.
         """
-        if self.asked and runs * stride <= ROOM * ELEMENT_BYTES:
+        if self.asked and (runs > rows_ahead(run / ELEMENT_BYTES) or runs * stride <= ROOM * ELEMENT_BYTES):
             return before.pace if before.pace.missed else Pace(run)
         old, stretch = before.pace, before.run
         missed = self.prefetchers.missed(runs, near, stride, stretch)
