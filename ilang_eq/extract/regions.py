@@ -221,6 +221,7 @@ class _Array(NamedTuple):
         prefetchers: how many rows of it they follow side by side.
         gains: whether memory gains by several rows side by side.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
+        tile: whether they are rows of a tile, of which many are asked for however long they are.
     """
 
     dims: tuple[int, ...]
@@ -228,6 +229,7 @@ class _Array(NamedTuple):
     prefetchers: Prefetchers
     gains: bool
     asked: bool = False
+    tile: bool = False
 
     def pace(self, runs: float, near: float, stride: int, before: Span, run: float) -> Pace:
         """How so many ``runs`` of ``run`` bytes are gone through, ``stride`` bytes from one to the next.
@@ -236,7 +238,8 @@ class _Array(NamedTuple):
             near: those of them that lie beside one in a page.
             before: what is read of one before the others.
         """
-        if self.asked and (runs > rows_ahead(run / ELEMENT_BYTES) or runs * stride <= ROOM * ELEMENT_BYTES):
+        many = self.tile and runs > rows_ahead(run / ELEMENT_BYTES)
+        if self.asked and (many or runs * stride <= ROOM * ELEMENT_BYTES):
             return before.pace if before.pace.missed else Pace(run)
         old, stretch = before.pace, before.run
         missed = self.prefetchers.missed(runs, near, stride, stretch)
@@ -270,7 +273,8 @@ class _Touch(NamedTuple):
         if True not in moves:
             return self
         counts = tuple([count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)])
-        return _Touch(self.name, self.place, self.array, counts, _span(self.array, counts, self.span))
+        array = self.array._replace(tile=True) if self.array.asked and loop.width is not None else self.array
+        return _Touch(self.name, self.place, self.array, counts, _span(array, counts, self.span))
 
 
 @lru_cache(maxsize=4096)

@@ -127,7 +127,7 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
 
 def rows_ahead(floats: float) -> int:
     """How many rows lie between one that is asked for and the one at hand, of which so many ``floats`` are read."""
-    return max(4, int(STREAMED // floats))
+    return max(4, int(STREAMED // max(1.0, floats)))
 
 
 def worthwhile(sizes: Sequence[int], rows: int) -> bool:

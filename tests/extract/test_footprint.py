@@ -227,6 +227,14 @@ def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
     assert {span.pace for span in across.whole.values()} == {Pace(64.0, 4 * 4096, 1.0)}
 
 
+@pytest.mark.parametrize(("rows", "asked"), [(24, False), (32, False), (48, True), (96, True)])
+def test_rows_of_tiles_of_many_are_asked_for_however_long(rows: int, asked: bool) -> None:
+    """Those of few, at the end of a tile, are the next tile's, and come after all the others along these."""
+    tiles = nest(i(f"^ij~ij|i:{rows},j:32|iji'j'"), 512, 1 << 15)
+    (columns,) = tiles.loops
+    assert (columns.iteration["in0"].pace.missed == 0.0) is asked
+
+
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))
 def test_the_first_phase_to_read_a_row_fetches_it(rows: int, columns: int) -> None:
     region = nest(PASSES, rows, columns)
