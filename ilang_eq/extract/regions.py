@@ -39,7 +39,7 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
-from ilang_eq.lower.passes import ROOM, calls_functions, rows_ahead
+from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
 
 
@@ -221,7 +221,7 @@ class _Array(NamedTuple):
         prefetchers: how many rows of it they follow side by side.
         gains: whether memory gains by several rows side by side.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
-        tile: whether they are rows of a tile, of which many are asked for however long they are.
+        tile: whether the rows at hand are those of a tile, after which those of the next tile are asked for.
     """
 
     dims: tuple[int, ...]
@@ -238,8 +238,7 @@ class _Array(NamedTuple):
             near: those of them that lie beside one in a page.
             before: what is read of one before the others.
         """
-        many = self.tile and runs > rows_ahead(run / ELEMENT_BYTES)
-        if self.asked and (many or runs * stride <= ROOM * ELEMENT_BYTES):
+        if self.asked and (self.tile or runs * stride <= ROOM * ELEMENT_BYTES):
             return before.pace if before.pace.missed else Pace(run)
         old, stretch = before.pace, before.run
         missed = self.prefetchers.missed(runs, near, stride, stretch)

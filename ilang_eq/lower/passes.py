@@ -26,9 +26,6 @@ LONG = 256
 """The shortest rows, in floats, that are asked for: prefetchers run on from a short one into the next."""
 ROOM = 1 << 16
 """The most floats that are asked for at a time: those at hand are to stay in a core's own cache beside them."""
-STREAMED = 1024
-"""Floats from where a row of an argument is asked for to where it is read. With decode attention, whose rows have 256
-bytes, 1 KiB takes 13.1 ms, 2 takes 12.6, 4 takes 12.4, 8 takes 13.0, and 16 takes 13.5; 15.8 without."""
 _FUNCTIONS = frozenset({"exp", "ln", "log", "pow", "shift_factor"})
 """Ops that take as long as memory takes for a float."""
 
@@ -123,11 +120,6 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
             first += count
     slow |= any(request.written for asked in requests for request in asked) or calls_functions(row.body)
     return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
-
-
-def rows_ahead(floats: float) -> int:
-    """How many rows lie between one that is asked for and the one at hand, of which so many ``floats`` are read."""
-    return max(4, int(STREAMED // max(1.0, floats)))
 
 
 def worthwhile(sizes: Sequence[int], rows: int) -> bool:

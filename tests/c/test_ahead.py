@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from ilang_eq.c import ahead
-from ilang_eq.c.ahead import COPIED, SOON
+from ilang_eq.c.ahead import COPIED, SOON, STREAMED
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Program
-from ilang_eq.lower.passes import STREAMED
 from tests.c.counting import counters
 from tests.golden import Golden
 
@@ -209,13 +208,15 @@ def test_rows_below_a_tile_of_few_are_not_asked_for(tile: str, asks: bool) -> No
         # after the last rows of a tile come the first of the one beside it
         ("i:24,j:128|iji'j'", "(i + (i1 + 8) % 24) * in0_1 + j + (i1 + 8) / 24 * 128", False),
         ("i:24,j:64|iji'j'", "(i + (i1 + 16) % 24) * in0_1 + j + (i1 + 16) / 24 * 64", False),
+        ("i:6,j:64|iji'j'", "(i + (i1 + 16) % 6) * in0_1 + j + (i1 + 16) / 6 * 64", False),
         # or of the one below
         ("i:24,j:128|jii'j'", "(i + i1 + 8) * in0_1 + j", False),
-        # which of a tile of few rows are all that is asked for: they are to stay until they are read
-        ("i:6,j:128|jii'j'", "(i + i1 + 8) * in0_1 + j", True),
+        ("i:6,j:128|jii'j'", "(i + i1 + 8) * in0_1 + j", False),
+        # where these come after others, and are few, they are to stay until they are read
+        ("i:6,j:4:32|ij'ji'j''", "(i + i1 + 32) * in0_1 + j + j1", True),
     ],
 )
-def test_many_rows_are_asked_for_however_long(
+def test_rows_that_come_next_are_asked_for_however_long(
     tile: str, place: str, tested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ahead, "FAR", 1)
