@@ -195,7 +195,11 @@ Departures = Callable[[AdditiveModel, Schedule, Mapping[AxisId, int]], Iterator[
 
 
 def _otherwise(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
-    """Forbid what ``schedule`` does with large reductions: with one of them, then with all at once; and its repairs."""
+    """Forbid what ``schedule`` does with large reductions: with one of them, then with all at once; and its repairs.
+
+    And the innermost loop of the largest together with whatever packs less than most: the full model finds rows that
+    are not packed to cost up to twice what this one does. Three bases of 64³ take 0.48 of the time on Zen 3 for it.
+    """
     structure = model.structure
     large = _large_reductions(structure, schedule, sizes)
     forbidden = {
@@ -205,6 +209,11 @@ def _otherwise(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, 
     yield from ([table] for c in large for table in forbidden[c])
     if len(large) > 1:
         yield from ([forbidden[c][n] for c in large] for n in range(len(_ALIKE_IN)))
+    for c in large[:1]:
+        packed = {state: len(_packed(structure, state)) for state in model.domains[c] if state is not None}
+        less = {state for state, count in packed.items() if count < max(packed.values())}
+        if less:
+            yield [forbidden[c][-1], _forbidding(structure.places[c], model.domains[c], less.__contains__)]
     yield from _otherwise_online(model, schedule, sizes)
 
 
@@ -212,14 +221,16 @@ def _thorough(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, i
     """The same, and demand each other choice of packed arguments that the largest reduction may read."""
     yield from _otherwise(model, schedule, sizes)
     structure = model.structure
-
-    def packed(state: State) -> tuple[ClassId, ...]:
-        return tuple(x for x in structure.reads(state.fusion) if x in structure.copies)
-
     for c in _large_reductions(structure, schedule, sizes)[:1]:
-        choices = {packed(state) for state in model.domains[c] if state is not None}
-        for wanted in sorted(choices - {packed(schedule.states[c])}):
-            yield [_forbidding(structure.places[c], model.domains[c], lambda s, wanted=wanted: packed(s) != wanted)]
+        packed = {state: _packed(structure, state) for state in model.domains[c] if state is not None}
+        for wanted in sorted(set(packed.values()) - {packed[schedule.states[c]]}):
+            others = {state for state, copies in packed.items() if copies != wanted}
+            yield [_forbidding(structure.places[c], model.domains[c], others.__contains__)]
+
+
+def _packed(structure: Structure, state: State) -> tuple[ClassId, ...]:
+    """The packed arguments that ``state`` reads."""
+    return tuple(x for x in structure.reads(state.fusion) if x in structure.copies)
 
 
 def _otherwise_online(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
