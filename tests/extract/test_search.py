@@ -233,7 +233,7 @@ def test_any_extents_will_do(rows: int, width: int) -> None:
 
 
 def test_other_lanes_are_tried_with_all_arguments_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of three bases takes most: in other lanes, and unpacked, the three took 2.23 times what it does plain."""
+    """The first of three bases takes most: in other lanes, unpacked, the three took 2.23 times what it takes plain."""
     monkeypatch.setenv("ILANG_EQ_MACHINE", "x86_64_zen")
     first, second = i("ijk*il~jkil") >> i("+jkil~jkl"), i("jkl*jm~klmj") >> i("+klmj~klm")
     bases = first >> second >> i("klm*kn~lmnk") >> i("+lmnk~lmn")
