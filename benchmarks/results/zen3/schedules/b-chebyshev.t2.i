@@ -1,1 +1,1 @@
-(I | i("+jk~kj|j:256|jkj'")) >> i("ik-kj~kij|i:2:6,j:16:16|j1ii'j'ki''j''") >> (I & i("-kij~kij|i:2:6,j:16:16|jii'j'ki''j''0")) >> i("kij>kij~kij|i:2:6,j:16:16|jii'j'ki''j''01") >> i(">kij~ij|i:2:6,j:16:16|jii'j'ki''j''0")
+(I | i("+jk~kj|j:256|jkj'")) >> (i("ik-kj~kij|i:2:6,j:16:16|j1ii'j'ki''j''") & ~i("kj-ik~kij|i:2:6,j:16:16|j0ii'j'ki''j''")) >> i("kij>kij~kij|i:2:6,j:16:16|jii'j'ki''j''01") >> i(">kij~ij|i:2:6,j:16:16|jii'j'ki''j''0")

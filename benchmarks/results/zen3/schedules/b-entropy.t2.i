@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:4|")) >> i("ij-i~ij|i:4|i1i'j") >> i("^ij~ij|i:4|ii'j0") >> (I & i("+ij~i|i:4,j:16|i0ji'j'")) >> i("ij/i~ij|i:4|i10i'j") >> (I & i("$ij~ij|i:4|ii'j0")) >> i("ij*ij~ij|i:4|ii'j01") >> i("+ij~i|i:4|ii'j0") >> i("-i~i|i:4|i0i'")
+(I & i(">ij~i")) >> (i("ij-i~ij||i1j") >> i("^ij~ij||ij0") & i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||i0j")) >> i("ij/i~ij||i1j0") >> (I & i("$ij~ij||ij0")) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("-i~i||i0")

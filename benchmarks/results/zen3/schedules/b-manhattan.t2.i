@@ -1,1 +1,1 @@
-(I | i("+jk~kj|j:64,k:16|jkk'j'")) >> i("ik-kj~kij|i:6,j:4:16|j1ij'ki'j''") >> (I & i("-kij~kij|i:6,j:4:16|jij'ki'j''0")) >> i("kij>kij~kij|i:6,j:4:16|jij'ki'j''01") >> i("+kij~ij|i:6,j:4:16|jij'ki'j''0")
+(I | i("+jk~kj|j:64,k:16|jkk'j'")) >> (i("ik-kj~kij|i:6,j:4:16|j1ij'ki'j''") & ~i("kj-ik~kij|i:6,j:4:16|j0ij'ki'j''")) >> i("kij>kij~kij|i:6,j:4:16|jij'ki'j''01") >> i("+kij~ij|i:6,j:4:16|jij'ki'j''0")

@@ -1,1 +1,1 @@
-(I | i("i*j~ij||ij")) >> i("ij+ij~ij||ij1")
+(I | i("i*j~ij")) >> i("ij+ij~ij||ij1")

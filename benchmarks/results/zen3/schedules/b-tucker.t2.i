@@ -1,1 +1,1 @@
-(i("+lkj~ljk|k:16|kljk'") >> ~i("li*ljk~jlik|i:6,k:16|k1jili'k'") >> i("+jlik~ijk|i:6,k:16|kjili'k'0") >> i("ikl*lj~ilkj|j:16,k:16:4|ikjk'lk''j'") >> i("+ilkj~ijk|j:16,k:16:4|ikjk'lk''j'0") | i("+lk~lk|k:16|klk'")) >> i("ijl*lk~iljk|j:6,k:16|k1ijlj'k'") >> i("+iljk~ijk|j:6,k:16|kijlj'k'0")
+i("+lkj~ljk|k:16|kljk'") >> ~i("li*ljk~jlik|i:6,k:16|k1jili'k'") >> i("+jlik~ijk|i:6,k:16|kjili'k'0") >> i("ikl*lj~ilkj|j:16,k:16:4|ikjk'lk''j'") >> i("+ilkj~ijk|j:16,k:16:4|ikjk'lk''j'0") >> i("ijl*lk~iljk|j:8:4,k:16|ijkj'lj''k'") >> i("+iljk~ijk|j:8:4,k:16|ijkj'lj''k'0")
