@@ -217,7 +217,7 @@ def test_rows_that_share_a_page_or_end_with_it_gain_nothing_side_by_side(stride:
 @pytest.mark.parametrize(("op", "rows", "foreseen"), [("^", 24, True), ("^", 48, True), ("-", 24, False)])
 def test_rows_of_arguments_are_asked_for_where_functions_give_time(op: str, rows: int, foreseen: bool) -> None:
     """More of them than prefetchers follow, in tiles: after these come the rows of the next."""
-    region = nest(i(f"{op}ij~ij|i:{rows},j:16|iji'j'"), rows, 2048)
+    region = nest(i(f"{op}ij~ij|i:{rows},j:32|iji'j'"), rows, 2048)
     assert (region.whole["in0"].pace.jump == 0) == foreseen
 
 
