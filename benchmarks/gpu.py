@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = "cpu" if options.rehearse else "cuda"
     if options.one:
         (case,) = (case for case in CASES if case.name == options.one)
-        return _one(case, options.schedules, rig(device, case.precision != "float32"), options.output)
+        return _one(case, options.schedules, rig(device, case.precision == "tf32"), options.output)
     cases = chosen(options.only)
     find_schedules(cases, options.schedules, options.search)
     if options.dry_run:

@@ -30,7 +30,8 @@ class Case:
         sample: how many rows are checked.
         scale: standard deviation of the inputs.
         positive: the input that divides, if one does.
-        precision: what the factors of summed products may be rounded to, of ours and of torch's.
+        precision: what the factors of summed products may be rounded to. So may torch's for "tf32"; against "tf32x3",
+            which it has not by name, it computes in float32.
     """
 
     name: str
@@ -62,9 +63,13 @@ class Case:
         return 4 * sum(map(prod, self.shapes))
 
 
-def _attention(width: int) -> Case:
+def _named(name: str, precision: Precision) -> str:
+    return name if precision == "float32" else f"{name} {precision}"
+
+
+def _attention(width: int, precision: Precision = "float32") -> Case:
     return Case(
-        f"attention 16x4096x{width}",
+        _named(f"attention 16x4096x{width}", precision),
         "attention_heads",
         ((16, 4096, width),) * 3,
         ((3, 40, 8),) * 3,
@@ -74,12 +79,13 @@ def _attention(width: int) -> Case:
         (True, True, True),
         sample=2,
         scale=width**-0.25,
+        precision=precision,
     )
 
 
 def _matmul(size: int, precision: Precision = "float32", target: float = 0.8) -> Case:
     return Case(
-        f"matmul {size}" if precision == "float32" else f"matmul {size} {precision}",
+        _named(f"matmul {size}", precision),
         "matmul",
         ((size, size),) * 2,
         ((70, 50), (50, 60)),
@@ -87,6 +93,21 @@ def _matmul(size: int, precision: Precision = "float32", target: float = 0.8) ->
         "torch",
         target,
         (True, False),
+        precision=precision,
+    )
+
+
+def _cross_entropy(precision: Precision) -> Case:
+    return Case(
+        _named("cross-entropy 8192x4096x128K", precision),
+        "linear_logsumexp",
+        ((8192, 4096), (131072, 4096)),
+        ((40, 16), (70, 16)),
+        formulas.linear_logsumexp,
+        "best",
+        3.0,
+        (True, False),
+        scale=0.125,
         precision=precision,
     )
 
@@ -99,12 +120,16 @@ CASES = (
     _matmul(8192),
     _matmul(4096, "tf32", 0.6),
     _matmul(8192, "tf32", 0.6),
+    _matmul(4096, "tf32x3", 1.0),
+    _matmul(8192, "tf32x3", 1.0),
     _attention(64),
     _attention(128),
+    _attention(64, "tf32x3"),
+    _attention(128, "tf32x3"),
     Case("gaussian sum 65536x3", "gaussian_sum", ((65536, 3), (65536, 3), (65536,)), ((50, 3), (60, 3), (60,)),
          formulas.gaussian_sum, "best", 3.0, (True, False, False)),
-    Case("cross-entropy 8192x4096x128K", "linear_logsumexp", ((8192, 4096), (131072, 4096)), ((40, 16), (70, 16)),
-         formulas.linear_logsumexp, "best", 3.0, (True, False), scale=0.125),
+    _cross_entropy("float32"),
+    _cross_entropy("tf32x3"),
 )  # fmt: skip
 
 

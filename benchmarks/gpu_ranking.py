@@ -157,7 +157,7 @@ def _time_here(path: Path, case: Case, seconds: float) -> None:
     experiment = Experiment.read(path)
     lines = path.with_suffix(".lines")
     begun = _lines(lines)
-    place = rig("cuda", case.precision != "float32")
+    place = rig("cuda", case.precision == "tf32")
     arch = architecture(0)
     pool = ThreadPoolExecutor(os.cpu_count())
     building = [pool.submit(_built, s.text, case, arch) for s in experiment.schedules if s.text not in begun]

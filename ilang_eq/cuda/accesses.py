@@ -165,3 +165,6 @@ def touched(leaf: Leaf) -> Iterator[tuple[Load, bool]]:
         case Contract(target, left, right):
             yield target, True
             yield from ((place, False) for place in (target, left, right))
+            if leaf.prepared is not None:
+                yield leaf.prepared, True
+                yield leaf.prepared, False

@@ -21,6 +21,7 @@ from ilang_eq.cuda.directions import (
 from ilang_eq.cuda.nodes import (
     DIMS,
     REGISTER_FLOATS,
+    SWIZZLED,
     WARP,
     Block,
     Combine,
@@ -142,7 +143,18 @@ class _Binder:
         if not chosen:
             return None
         check_contract(chosen[0], self.threads)
-        return (*(s for s in walk(loop.body) if isinstance(s, Comment)), chosen[0])
+        return (*(s for s in walk(loop.body) if isinstance(s, Comment)), self._with_tiles(chosen[0]))
+
+    def _with_tiles(self, contract: Contract) -> Contract:
+        """``contract`` with a place for what is prepared for a group, if anything is."""
+        if not contract.grouped or contract.tiles == 0:
+            return contract
+        name = f"{contract.right.buffer}_{'turned' if contract.turned else 'rest'}"
+        made = Buffer(name, (contract.tiles, contract.columns.limit or 1, SWIZZLED), "local")
+        if made not in self.made:
+            self.made.append(made)
+        columns, depth = (Index((loop.variable,)) for loop in (contract.columns, contract.depth))
+        return replace(contract, prepared=Load(name, (Index(()), columns, depth)))
 
     def _direction(self, loop: For) -> Dim | None:
         part = part_of(loop)

@@ -5,8 +5,8 @@
 
 What decides is the loops and the places alone: three element loops of constant length around nothing but the sum of
 a product of two locals, which leaves out one loop of the three each, lengths in whole ``ROWS``, ``COLUMNS``, ``DEPTH``.
-Four warps take one together (``warpgroups.py``) where a factor is copied in rows of ``SWIZZLED`` depths, which is
-``right`` then.
+Four warps take one together (``warpgroups.py``) where a factor is copied, which is ``right`` then: as it lies, in rows
+of ``SWIZZLED`` depths, else turned on its way to them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.cuda.directions import Directions, copies_in
-from ilang_eq.cuda.nodes import SWIZZLED, Block, Contract, Dim, Part, part_of
+from ilang_eq.cuda.nodes import GROUP_COLUMNS, SWIZZLED, Block, Contract, Dim, Part, part_of
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Declare, For, Load, Statement
 from ilang_eq.lower.walk import code, mentions
@@ -29,6 +29,9 @@ PAIR = 2
 FEWEST_WARPS, MOST_WARPS = 4, 8
 SUMS = {1: 128, 2: 64}
 """Sums that a thread keeps before the block gets more warps, by the parts of factors."""
+MOST_ROWS = 2 * ROWS
+"""Rows of a warp of a group before the block gets more warps, where factors have two parts: it takes sixteen at a time,
+and waits for their products."""
 GROUP = 4
 """Warps that take rows below each other together (PTX ``wgmma``)."""
 MOST_COLUMNS = 256
@@ -123,14 +126,26 @@ def _fits(found: Contract) -> bool:
     return all(loop.limit is not None and loop.limit % size == 0 for loop, size in sizes)
 
 
-def _suits_group(found: Contract, copied: frozenset[str]) -> bool:
-    """Whether four warps may take it together: both factors are copies, ``right`` in rows of the depth, of one tile."""
+def _suits_group(found: Contract, copied: frozenset[str], parts: int) -> bool:
+    """Whether four warps may take it together: both factors are copies, ``right`` in rows of the depth, of one tile.
+
+    In two parts, ``right`` may lie the other way, and threads may have ``left``: then it pays to turn tiles.
+    """
     rows, columns, depth = (loop.limit or 0 for loop in found.loops)
-    tile = [index.variables for index in found.right.indices] == [(found.columns.variable,), (found.depth.variable,)]
+    tile = [index.variables for index in found.right.indices]
+    across = ((found.columns.variable,), (found.depth.variable,))
+    right = tile == [*across] and depth == SWIZZLED and (parts == 2 or found.left.buffer in copied)
+    right |= parts == 2 and tile == [*reversed(across)]
     alone = len(found.target.indices) == 2 and found.left.buffer != found.right.buffer
-    fits = rows % (GROUP * ROWS) == 0 and columns % (2 * COLUMNS) == 0 and columns <= MOST_COLUMNS
-    fits = fits and depth == SWIZZLED
-    return tile and alone and fits and {found.left.buffer, found.right.buffer} <= copied
+    fits = rows % (GROUP * ROWS) == 0 and columns % GROUP_COLUMNS == 0 and columns <= MOST_COLUMNS
+    return right and alone and fits and depth % SWIZZLED == 0 and found.right.buffer in copied
+
+
+def _group_rank(found: Contract, copied: frozenset[str], parts: int, single: bool) -> tuple[int, int]:
+    """What a group rather takes is less: right factors as they lie, then more rows, if nothing else needs them."""
+    if not _suits_group(found, copied, parts):
+        return 2, 0
+    return int(found.turned), -(found.rows.limit or 0) if single else 0
 
 
 def sharing(body: Sequence[Statement], in_memory: frozenset[str], parts: int) -> Sharing | None:
@@ -140,7 +155,7 @@ def sharing(body: Sequence[Statement], in_memory: frozenset[str], parts: int) ->
     """
     copied = copies_in(body, in_memory)
     found = sorted(_found(body, in_memory), key=lambda c: {c.left.buffer, c.right.buffer} <= copied)
-    grouped = _shared_out(found, copied, parts, groups=True) if parts == 1 else None
+    grouped = _shared_out(found, copied, parts, groups=True)
     return grouped or _shared_out(found, copied, parts, groups=False)
 
 
@@ -153,7 +168,7 @@ def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, g
         first = plain if plain.left.buffer not in copied or plain.right.buffer in copied else _turned(plain)
         options = [first, _turned(first)]
         if groups:
-            options.sort(key=lambda one: not _suits_group(one, copied))
+            options.sort(key=lambda one: _group_rank(one, copied, parts, len(found) == 1))
         for one in options:
             wanted: dict[Part, Dim] = {_part(one.rows): "y", _part(one.columns): "x"}
             if _fits(one) and len(wanted) == 2 and all(dims.get(part, dim) == dim for part, dim in wanted.items()):
@@ -161,8 +176,11 @@ def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, g
                 kept.append(one)
                 break
     handed = [one.left.buffer not in copied and dims.get(_part(one.depth)) == "x" for one in kept]
-    grouped = [groups and _suits_group(one, copied) for one in kept]
-    warps = _warps(kept, any(handed + grouped), SUMS[parts]) if kept else None
+    grouped = [groups and _suits_group(one, copied, parts) for one in kept]
+    # groups leave the right factor where it is
+    most = SUMS[1 if all(grouped) else parts]
+    rows = MOST_ROWS if groups and parts == 2 else MOST_WARPS * MOST_COLUMNS
+    warps = _warps(kept, any(handed + grouped), most, rows) if kept else None
     if warps is None or (groups and (not any(grouped) or warps[1] % GROUP)):
         return None
     block = Block(LANES_X * warps[0], LANES_Y * warps[1], LANES_X)
@@ -189,13 +207,14 @@ def _part(loop: For) -> Part:
     return part
 
 
-def _warps(contracts: Sequence[Contract], alone: bool, most: int) -> tuple[int, int] | None:
+def _warps(contracts: Sequence[Contract], alone: bool, most: int, rows: int) -> tuple[int, int] | None:
     """The warps of a block along x and y, so that each has a piece of every tile, as square as may be.
 
-    None if a thread would have over ``most`` sums. With ``alone``, there is one along x, which has whole rows.
+    None if a thread would have over ``most`` sums. With ``alone``, there is one along x, which has whole rows; over
+    ``rows`` of them, others take some.
     """
     x, y = 1, 1
-    while x * y < MOST_WARPS and (x * y < FEWEST_WARPS or _sums(contracts, x, y) > most):
+    while x * y < MOST_WARPS and (x * y < FEWEST_WARPS or _sums(contracts, x, y) > most or _rows(contracts, y) > rows):
         options = [(x, 2 * y)] if alone else [(2 * x, y), (x, 2 * y)]
         options = [(a, b) for a, b in options if all(_divides(one, a, b) for one in contracts)]
         if not options:
@@ -211,6 +230,11 @@ def _divides(one: Contract, x: int, y: int) -> bool:
 def _border(one: Contract, x: int, y: int) -> float:
     """Rows and columns that a warp reads for its piece."""
     return (one.rows.limit or 0) / y + (one.columns.limit or 0) / x
+
+
+def _rows(contracts: Sequence[Contract], y: int) -> int:
+    """Rows that a warp has at most."""
+    return max((one.rows.limit or 0) // y for one in contracts)
 
 
 def _sums(contracts: Sequence[Contract], x: int, y: int) -> int:

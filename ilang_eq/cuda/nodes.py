@@ -27,6 +27,8 @@ WARP = 32
 """Threads that run together."""
 SWIZZLED = 32
 """Floats of a row in shared memory that is as long as all banks: its runs of four may change places by its number."""
+GROUP_COLUMNS, MOST_FRESH = 16, 64
+"""Groups of warps take multiples of so many columns; sums that are of one product alone have so many at most."""
 RUN, TOGETHER = 4, 8
 """Floats that a thread moves at once at most, and how many threads do so together: as much as all banks of shared
 memory take."""
@@ -137,6 +139,8 @@ class Contract:
         handed: whether ``left`` is shared out as sums are, its depth like columns: it need not leave the registers.
         grouped: whether four warps take it together, where a device has instructions for that: ``right`` is read from
             shared memory then, in rows of ``SWIZZLED`` depths.
+        prepared: where threads put, for a group, what ``right`` has not got in such rows: if its rows are other ones,
+            tiles of the first parts; then tiles of the second ones.
     """
 
     target: Load
@@ -148,11 +152,35 @@ class Contract:
     parts: int = 1
     handed: bool = False
     grouped: bool = False
+    prepared: Load | None = None
 
     @property
     def loops(self) -> tuple[For, ...]:
         """All of them."""
         return (self.rows, self.columns, self.depth)
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether a group takes sixteen rows of each warp and some columns at a time: factors of two parts."""
+        return self.grouped and self.parts == 2
+
+    @property
+    def turned(self) -> bool:
+        """Whether rows of ``right`` are not depths at one column, or not as many as groups read."""
+        along = self.right.indices[-1].variables == (self.depth.variable,)
+        return not along or self.depth.limit != SWIZZLED
+
+    @property
+    def fresh_columns(self) -> int:
+        """The columns whose sums of one product a group keeps apart from those before, where factors have two parts."""
+        columns = self.columns.limit or 0
+        sizes = range(GROUP_COLUMNS, MOST_FRESH + 1, GROUP_COLUMNS)
+        return max((n for n in sizes if columns % n == 0), default=columns)
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles of ``SWIZZLED`` depths are prepared for a group."""
+        return (self.depth.limit or 0) // SWIZZLED * (self.parts if self.turned else self.parts - 1)
 
     def pairs(self, block: Block) -> int:
         """Pairs of rows that a thread has."""
@@ -166,7 +194,9 @@ class Contract:
         """Elements of the factors that a thread has at a time: 4 for a pair of rows, 2 for one of columns, of 8 depths;
         of a group's, those of its rows and of all depths."""
         if self.grouped:
-            return self.pairs(block) * (self.depth.limit or 0) // 2
+            # in chunks, those of a pair of rows, and the sums of its products
+            whole = self.pairs(block) * (self.depth.limit or 0) // 2
+            return SWIZZLED + self.fresh_columns // 2 if self.in_chunks else whole
         return self.parts * (4 * self.pairs(block) + 2 * self.trips(block))
 
 

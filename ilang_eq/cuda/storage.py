@@ -21,6 +21,8 @@ from ilang_eq.lower.walk import stride
 BASE_REGISTERS, BASE_ARRAYS, ARRAY_REGISTERS, TILE_REGISTERS = 64, 3, 8, 30
 """Registers of a thread beside those that hold data: for counters and addresses in so many arrays, and in each further
 one; or, where tensor cores work, for each tile that is copied for them. As the compiler reports them."""
+CHUNK_REGISTERS = 24
+"""The same for each tile where groups of warps take products in chunks: what is handed on is then where scores were."""
 MOST_BESIDE = 60
 """The most registers for what is computed from kept data: as many as are kept, where these are few."""
 ENOUGH, FEWEST_BESIDE = 128, 48
@@ -110,7 +112,11 @@ def taken_by_cores(launch: Launch, homes: Mapping[str, Home]) -> bool:
             return False
         if left.where != "shared" and not (left.where == "registers" and contract.handed):
             return False
-        if not (left.whole and right.whole) or (contract.grouped and not right.swizzled):
+        if not (left.whole and right.whole):
+            return False
+        read = [] if contract.turned else [right]
+        read += [] if contract.prepared is None else [homes[contract.prepared.buffer]]
+        if contract.grouped and not all(home.swizzled for home in read):
             return False
     return True
 
@@ -142,6 +148,8 @@ def needed_registers(launch: Launch, homes: Mapping[str, Home]) -> int:
     tiles = {leaf.target.buffer for leaf in leaves_of(launch.body) if isinstance(leaf, Copy)}
     handed = sum(sizes.get(leaf.left.buffer, 0) for leaf in contracts)
     fragments = max(leaf.fragments(launch.block) for leaf in contracts)
+    if any(leaf.in_chunks for leaf in contracts):
+        return CHUNK_REGISTERS * len(tiles) + sum(sizes.values()) - handed + fragments
     return TILE_REGISTERS * len(tiles) + sum(sizes.values()) + handed + 2 * fragments
 
 
@@ -176,7 +184,9 @@ def homes(launch: Launch, program: Program, outliving: frozenset[str]) -> dict[s
     runs: dict[str, int] = {}
     rows: dict[str, int] = {}
     ragged: set[str] = set()
-    swizzled = {leaf.right.buffer for leaf in contracts_of(launch.body) if leaf.grouped}
+    grouped = [leaf for leaf in contracts_of(launch.body) if leaf.grouped]
+    swizzled = {leaf.prepared.buffer for leaf in grouped if leaf.prepared is not None}
+    swizzled |= {leaf.right.buffer for leaf in grouped if not leaf.turned}
     for leaf, scope in leaves(launch.body, Scope()):
         if isinstance(leaf, Contract):
             rows |= {place.buffer: apart(leaf, place) for place in (leaf.left, leaf.right)}

@@ -3,7 +3,8 @@
 Sums, and the left factor, are with the threads as they are where each warp works alone (``tensor_cores.py``): of the 64
 rows, a warp has sixteen, laid out as those of its own instruction (PTX ISA, "Register Fragments for wgmma.mma_async").
 The right factor is read from shared memory, where a row is its depths at one column, swizzled. The cores leave out what
-tf32 has not of it: they truncate. Devices that have no such instruction do the same by those of single warps.
+tf32 has not of it: they truncate. Where factors have two parts, threads put what they leave out of it beside it.
+Devices that have no such instruction do the same by those of single warps.
 """
 
 from __future__ import annotations
@@ -38,12 +39,79 @@ __device__ __forceinline__ void begin_products()""",
         'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
         'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
     ),
+    "settle": _on_hopper(
+        """\
+// The compiler is not to move what uses ``sums`` from behind here, where they would need registers for longer.
+template <int ROWS, int COLUMNS> __device__ __forceinline__ void settle(float (&sums)[ROWS][COLUMNS])""",
+        "#pragma unroll",
+        "for (int row = 0; row < ROWS; row++)",
+        "    #pragma unroll",
+        "    for (int column = 0; column < COLUMNS; column++)",
+        '        asm volatile("" : "+f"(sums[row][column]) :: "memory");',
+    ),
     "descriptor": f"""\
 // A matrix in shared memory, of 8 depths from here on: eight rows are 1024 bytes, swizzled by 128.
 __device__ __forceinline__ unsigned long long descriptor(const float *first)
 {{
     const unsigned long long shared = (unsigned long long)__cvta_generic_to_shared(first) % (1 << 18);
     return shared / 16 | {4 * SWIZZLED // 16 * 8}ull << 32 | 1ull << 62;
+}}""",
+    "split_tile": f"""\
+// What tensor cores leave out of each element of a right factor, rounded; of infinities, all but the sign is left out.
+template <int THREADS, int COLUMNS> __device__ __forceinline__ void
+split_tile(float (&tile)[COLUMNS][{SWIZZLED}], float (&rest)[COLUMNS][{SWIZZLED}])
+{{
+    constexpr int ALL = COLUMNS * {SWIZZLED}, TURN = THREADS * {RUN};
+    #pragma unroll 2
+    for (int turn = 0; turn < ALL; turn += TURN) {{
+        const int n = turn + threadIdx.x * {RUN}, column = n / {SWIZZLED}, first = n % {SWIZZLED};
+        if (ALL % TURN != 0 && n >= ALL)
+            break;
+        float part[{RUN}], left[{RUN}], all = 0.0f;
+        #pragma unroll
+        for (int m = 0; m < {RUN}; m++) {{
+            part[m] = tile[column][first + m];
+            left[m] = part[m] - truncated(part[m]);
+            all += left[m];
+        }}
+        #pragma unroll
+        for (int m = 0; m < {RUN}; m++)
+            rest[column][first + m] = __uint_as_float(__float_as_uint(left[m]) + 0x1000u);
+        if (all != all) {{
+            // infinities or NaN
+            #pragma unroll
+            for (int m = 0; m < {RUN}; m++) {{
+                const bool finite = fabsf(part[m]) < INFINITY;
+                tile[column][first + m] = finite ? part[m] : copysignf(1.0f, part[m]);
+                rest[column][first + m] = finite ? left[m] : part[m];
+            }}
+        }}
+    }}
+}}""",
+    "turn_tile": f"""\
+// Rows of {SWIZZLED} depths of each column, swizzled and rounded, out of rows of columns; behind them, what is left of
+// them. HANDED depths are in the order that threads have those of a left factor in: of eight, even ones come first.
+template <int THREADS, bool HANDED, int DEPTH, int ROW, int TILES, int COLUMNS>
+__device__ __forceinline__ void turn_tile(const float (&right)[DEPTH][ROW], float (&tiles)[TILES][COLUMNS][{SWIZZLED}])
+{{
+    constexpr int ALL = COLUMNS * DEPTH / {RUN}, RUNS = {SWIZZLED // RUN};
+    #pragma unroll 2
+    for (int turn = 0; turn < ALL; turn += THREADS) {{
+        const int n = turn + threadIdx.x, column = n % COLUMNS, run = n / COLUMNS;
+        if (ALL % THREADS != 0 && n >= ALL)
+            break;
+        float part[{RUN}], rest[{RUN}];
+        #pragma unroll
+        for (int m = 0; m < {RUN}; m++)
+            part[m] = right[HANDED ? run / 2 * {2 * RUN} + m * 2 + run % 2 : run * {RUN} + m][column];
+        split(part, rest);
+        const int tile = run / RUNS, first = (run % RUNS ^ column % RUNS) * {RUN};
+        #pragma unroll
+        for (int m = 0; m < {RUN}; m++) {{
+            tiles[tile][column][first + m] = part[m];
+            tiles[TILES / 2 + tile][column][first + m] = rest[m];
+        }}
+    }}
 }}""",
 }
 """CUDA C that they call, in the order of their dependence, also by ``products_name``; each emitted where it is used."""
@@ -75,7 +143,7 @@ def _products(columns: int, rows_first: bool) -> str:
         for second in range(PAIR)
     ]
     count = len(sums)
-    numbers = [f"%{n}" for n in range(count + RUN + 1)]
+    numbers = [f"%{n}" for n in range(count + RUN + 2)]
     instruction = f"wgmma.mma_async.sync.aligned.m{GROUP * ROWS}n{columns}k8.f32.tf32.tf32"
     targets = _wrapped(numbers[:count], 16, ' "\n' + " " * 21 + '"')
     given = _wrapped([f'"+f"({place})' for place in sums], 4)
@@ -84,32 +152,41 @@ def _products(columns: int, rows_first: bool) -> str:
     own = ", ".join(
         _sum(f"2 * pair{half}", f"{here}{second}", rows_first) for half in ("", " + 1") for second in ("", " + 1")
     )
+    zero = _sum("n % (2 * PAIRS)", "n / (2 * PAIRS)", rows_first)
     run = f"(depth / {RUN} + lane / 8 % 2) ^ (lane % 8)"
     return f"""\
-// Sums of four warps, of {GROUP * ROWS} x {columns} tiles each += left * right, 8 products from ``depth`` on.
-template <int PAIRS> __device__ __forceinline__ void
+// Sums of four warps, of {GROUP * ROWS} x {columns} tiles each += left * right, from column ``first`` on, of 8 products
+// from ``depth`` on; without ``add``, sums begin here. ROUNDED is whether other cores than Hopper's round ``right``.
+template <bool ROUNDED, int PAIRS, int COLUMNS> __device__ __forceinline__ void
 {name}(float (&sums){shape}, const float (&left)[PAIRS][{RUN}],
-{" " * len(name)} const float (&right)[{columns}][{SWIZZLED}], int depth)
+{" " * len(name)} const float (&right)[COLUMNS][{SWIZZLED}], int first, int depth, bool add)
 {{
 #if defined({HOPPER})
     #pragma unroll
     for (int pair = 0; pair < PAIRS; pair++)
-        asm volatile("{{.reg .pred add; setp.ne.b32 add, 1, 0; {instruction} {{"
+        asm volatile("{{.reg .pred add; setp.ne.b32 add, {numbers[-1]}, 0; {instruction} {{"
                      "{targets}}}, "
-                     "{{{", ".join(numbers[count:-1])}}}, {numbers[-1]}, add, 1, 1;}}"
+                     "{{{", ".join(numbers[count:-2])}}}, {numbers[-2]}, add, 1, 1;}}"
                      : {given}
                      : {factors},
-                       "l"(descriptor(&right[0][depth])));
+                       "l"(descriptor(&right[first][depth])), "r"((int)add));
 #else
     const int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int n = 0; n < 2 * PAIRS * {kept}; n++)
+        if (!add)
+            {zero} = 0.0f;
     #pragma unroll
     for (int column = 0; column < {columns}; column += {2 * COLUMNS}) {{
         float part[2][2];
         load_matrices(part[0][0], part[0][1], part[1][0], part[1][1],
-                      &right[column + lane / 16 * 8 + lane % 8][({run}) * {RUN}]);
+                      &right[first + column + lane / 16 * 8 + lane % 8][({run}) * {RUN}]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {{
-            to_tf32(part[n]);
+            if (ROUNDED)
+                to_tf32(part[n]);
+            else
+                truncate(part[n]);
             #pragma unroll
             for (int pair = 0; pair < PAIRS; pair++)
                 multiply({own}, left[pair], part[n]);

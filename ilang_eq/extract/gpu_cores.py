@@ -20,11 +20,11 @@ from ilang_eq.extract.gpu_tiles import NodeAxis, reduced_axes, retiled, tied, wi
 from ilang_eq.lang.expr import Loop
 from ilang_eq.lang.graph import Graph, Value
 
-TILES = ((128, 128), (128, 64), (64, 64), (256, 128))
+TILES = ((128, 128), (128, 64), (64, 64), (256, 128), (64, 256))
 """Tiles of the last two axes of a product that is a kernel of its own."""
 INSIDE = (
     (64, 16, 64), (64, 32, 64), (64, 64, 64), (64, 128, 64), (64, 256, 64),
-    (64, 32, 128), (64, 64, 128), (128, 64, 64), (128, 32, 128), (128, 64, 128), (128, 128, 128),
+    (64, 32, 128), (64, 64, 128), (128, 32, 64), (128, 64, 64), (128, 32, 128), (128, 64, 128), (128, 128, 128),
 )  # fmt: skip
 """Tiles where a product is inside another's loops: of axes that nothing reduces, of those that something does, and of
 those that the product inside has not: it is computed again for each of their tiles."""

@@ -212,13 +212,25 @@ class _Counter:
         pairs, trips = node.pairs(block), node.trips(block)
         steps = times * (node.depth.limit or 0) / DEPTH
         own = [(node.left, node.rows, 4 * pairs), (node.right, node.columns, 2 * trips)]
+        products = steps * pairs * (1 if node.parts == 1 else 3)
         if node.grouped and self.gpu.warpgroup > self.gpu.tensor:
             # the right factor goes from shared memory to the cores of four warps at once
-            self.work.grouped += steps * pairs * trips
-            self.work.cycles += steps * pairs * (node.columns.limit or 0) * DEPTH / (GROUP * WARP)
+            self.work.grouped += products * trips
+            self.work.cycles += products * (node.columns.limit or 0) * DEPTH / (GROUP * WARP)
             own.pop()
         else:
-            self.work.cores += steps * pairs * trips * (1 if node.parts == 1 else 3)
+            self.work.cores += products * trips
+        if node.prepared is not None:
+            # threads read a tile and write others, four neighbours at a time, and wait for each other
+            runs = times * (node.columns.limit or 0) * (node.depth.limit or 0) / RUN / block.threads
+            written = node.tiles * SWIZZLED / (node.depth.limit or 1)
+            self.work.slots += runs * RUN * ROUNDING_SLOTS[node.parts if node.turned else 1]
+            self.work.requests += runs * (written + (RUN if node.turned else 1))
+            self.work.cycles += runs * RUN * (written + 1)
+            self.work.latency += times * (self._barrier() + RESTART)
+        if node.in_chunks:
+            # sums of one product at a time are added up
+            self.work.slots += times * (node.depth.limit or 0) / SWIZZLED * 4 * pairs * trips
         self.work.slots += steps * sum(count for _, _, count in own) * ROUNDING_SLOTS[node.parts]
         for place, loop, count in own:
             home = self.homes[place.buffer]

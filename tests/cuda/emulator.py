@@ -24,7 +24,7 @@ from ilang_eq.lower.ir import Program
 SHIM = Path(__file__).parent / "shim.h"
 _OF_THE_SHIM = (
     *(CORE_FUNCTIONS[name] for name in ("load_matrices", "tf32_of", "multiply")),
-    *(GROUP_FUNCTIONS[name] for name in ("publish", "begin_products", "finish_products", "descriptor")),
+    *(GROUP_FUNCTIONS[name] for name in ("publish", "begin_products", "finish_products", "settle", "descriptor")),
 )
 """Functions of tensor cores that it has its own versions of."""
 
@@ -34,9 +34,8 @@ def _together(instruction: re.Match[str]) -> str:
     sums = re.findall(r'"\+f"\((.+?)\)[,\n]', instruction["sums"] + "\n")
     left = re.findall(r"__float_as_uint\((.+?)\)", instruction["left"])
     places = (", ".join(f"&{place}" for place in places) for places in (sums, left))
-    return "{{ const float *const part[] = {{{1}}}; shim::multiply_together({{{0}}}, part, right, depth); }}".format(
-        *places
-    )
+    call = "shim::multiply_together({{{0}}}, part, right, first, depth, add);"
+    return ("{{ const float *const part[] = {{{1}}}; " + call + " }}").format(*places)
 
 
 _REWRITES = (
@@ -49,10 +48,13 @@ _REWRITES = (
         lambda m: f"static shim::Shared<{_sizes(m[2])}> {m[1]};",
     ),
     (r"extern __shared__ .*;", ""),
-    (r"const float \(&right\)\[(\d+)\]\[(\d+)\]", r"shim::Shared<\1, \2> &right"),
+    (
+        r"(?:const )?float \(&(right|tiles?|rest)\)((?:\[\w+\]){2,})",
+        lambda m: f"shim::Shared<{_sizes(m[2])}> &{m[1]}",
+    ),
     (
         r'asm volatile\("\{\.reg[^;]*;[^;]*; wgmma[^:]*: (?P<sums>[^:]*): (?P<left>[^:]*)'
-        r'"l"\(descriptor\(&right\[0\]\[depth\]\)\)\);',
+        r'"l"\(descriptor\(&right\[first\]\[depth\]\)\), "r"\(\(int\)add\)\);',
         _together,
     ),
     (
@@ -67,7 +69,7 @@ class Failure(AssertionError):
 
 
 def _sizes(dims: str) -> str:
-    return ", ".join(re.findall(r"\d+", dims))
+    return ", ".join(re.findall(r"\w+", dims))
 
 
 class Emulated:

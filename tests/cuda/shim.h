@@ -271,7 +271,8 @@ struct Product {
     float left[2][8];
     Reference (*right)(void *rows, int column, int depth);
     void *rows;
-    int depth, epoch;
+    int first, depth, epoch;
+    bool add; // to what the sums are
 };
 static std::vector<Product> products[MOST];
 static std::map<float *, float> taken[MOST];
@@ -433,7 +434,8 @@ static void load_matrices(float *const (&to)[4], const Reference &row)
 
 // PTX's wgmma.mma_async.m64nNk8: ``sums`` of N columns; whose elements of ``left`` are whose is as in mma.m16n8k8.
 template <int N>
-static void multiply_together(const std::vector<float *> &sums, const float *const (&left)[4], Shared<N, 32> &right, int depth)
+static void multiply_together(const std::vector<float *> &sums, const float *const (&left)[4], Shared<N, 32> &right,
+                              int first, int depth, bool add)
 {
     if (!begun[current])
         fail("products that nothing began", "thread", current, -1);
@@ -447,7 +449,7 @@ static void multiply_together(const std::vector<float *> &sums, const float *con
             fail("more digits than tensor cores take", "factor", n, current);
     }
     wait(IN_GROUP);
-    Product made{sums, {}, nullptr, &right, depth, epoch};
+    Product made{sums, {}, nullptr, &right, first, depth, epoch, add};
     for (int k = 0; k < 8; k++)
         for (int half = 0; half < 2; half++)
             made.left[half][k] = fibers[current / 4 * 4 + k % 4].given[turn][k / 4 * 2 + half];
@@ -491,9 +493,9 @@ static void finish_products()
         const int member = current % 4;
         for (size_t n = 0; n < one.sums.size() && !failed; n++) {
             const int column = n / 4 * 8 + member * 2 + n % 2, half = n % 4 / 2;
-            double sum = *one.sums[n];
+            double sum = one.add ? *one.sums[n] : 0.0;
             for (int k = 0; k < 8; k++)
-                sum += (double)one.left[half][k] * truncated(one.right(one.rows, column, one.depth + k), one.epoch);
+                sum += (double)one.left[half][k] * truncated(one.right(one.rows, one.first + column, one.depth + k), one.epoch);
             *one.sums[n] = (float)sum;
         }
     }
@@ -536,6 +538,15 @@ static inline float __int_as_float(int bits)
     return value;
 }
 
+static inline float __uint_as_float(unsigned bits) { return __int_as_float((int)bits); }
+
+static inline unsigned __float_as_uint(float value)
+{
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 // Two slots in turn: nobody gives a second value before all have taken the first.
 static inline float __shfl_xor_sync(unsigned, float value, int lanes)
 {
@@ -573,6 +584,7 @@ static inline void load_matrices(float &first, float &second, float &third, floa
 }
 
 static inline void publish() { shim::published[shim::current] = shim::writes[shim::current]; }
+template <int ROWS, int COLUMNS> static inline void settle(float (&)[ROWS][COLUMNS]) {}
 static inline void begin_products() { shim::begun[shim::current] = true; }
 static inline void finish_products()
 {

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from ilang_eq import Component, i
-from ilang_eq.cuda.build import nvrtc
+from ilang_eq.cuda.build import compiled, nvrtc
 from ilang_eq.cuda.emit import emit
+from ilang_eq.cuda.walks import contracts_of
 from ilang_eq.errors import BuildError
 from ilang_eq.lower.ir import Precision
 from tests.cuda.assembly import assembly
@@ -24,6 +26,9 @@ runs = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compi
 
 ROUNDED, TRUNCATED = 2**-10, 2**-11 + 2**-10
 """What a product is off by at most, relative to itself, where both factors are rounded, and where one is truncated."""
+TWO_PARTS = 2**-20 + 2**-21
+"""The same where both are in two parts: each is off by 2⁻²¹, and what is small, up to 2⁻¹¹ and 2⁻¹⁰, is not multiplied.
+Sums are rounded on top, to float32."""
 
 COMPONENTS: dict[str, tuple[Component, tuple[str, ...]]] = {
     "product": (matmul(64, 32), ("mk", "kn")),
@@ -40,10 +45,11 @@ SIZES = {
 
 
 @runs
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
 @pytest.mark.parametrize("hopper", [False, True])
-def test_components(hopper: bool) -> None:
-    emulated = Emulated([made(component, "tf32") for component, _ in COMPONENTS.values()], hopper=hopper)
-    limit = TRUNCATED if hopper else ROUNDED
+def test_components(hopper: bool, precision: Precision) -> None:
+    emulated = Emulated([made(component, precision) for component, _ in COMPONENTS.values()], hopper=hopper)
+    limit = TWO_PARTS if precision == "tf32x3" else TRUNCATED if hopper else ROUNDED
     for (number, (name, (component, shapes))), (size, extents) in product(enumerate(COMPONENTS.items()), SIZES.items()):
         arrays = inputs(shapes, extents)
         (got,) = emulated.run(number, arrays)
@@ -68,30 +74,56 @@ def layouts() -> list[Component]:
 
 
 @runs
-def test_any_layout() -> None:
-    """Groups take it where a factor's rows are depths, whatever the other factor and the sums are like."""
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+def test_any_layout(precision: Precision) -> None:
+    """Groups take it where a factor's rows are depths, whatever the other factor and the sums are like.
+
+    In two parts, they take the rest as well, turned.
+    """
     components = layouts()
-    emulated = Emulated([made(component, "tf32") for component in components], hopper=True)
+    emulated = Emulated([made(component, precision) for component in components], hopper=True)
     for number, component in enumerate(components):
         text = str(component)
-        assert [one.grouped for one in contracts(component)] == ["~ki|" not in text or "~jk|" in text], text
+        lies = "~ki|" not in text or "~jk|" in text
+        taken = [(one.grouped, one.grouped and one.turned) for one in contracts(component, precision)]
+        assert taken == [(lies or precision == "tf32x3", precision == "tf32x3" and not lies)], text
         arrays = inputs(("mk", "kn"), SIZES["tails"], number)
         (got,) = emulated.run(number, arrays)
-        assert error(got, component, arrays) < TRUNCATED, text
+        assert error(got, component, arrays) < (TWO_PARTS if precision == "tf32x3" else TRUNCATED), text
 
 
 @runs
+@pytest.mark.parametrize("number", [0, 4])
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
 @pytest.mark.parametrize("hopper", [False, True])
-def test_what_is_not_finite(hopper: bool) -> None:
-    component, shapes = COMPONENTS["product"]
-    arrays = inputs(shapes, SIZES["tails"])
+def test_what_is_not_finite(hopper: bool, precision: Precision, number: int) -> None:
+    """Also where both factors are infinite, and for the right one as it lies and turned."""
+    component = layouts()[number]
+    arrays = inputs(("mk", "kn"), SIZES["tails"])
     arrays[0][1, 2], arrays[0][5, 0], arrays[1][3, 7] = np.inf, np.nan, -np.inf
     arrays[0][9, 4], arrays[1][4, 9] = np.inf, 0.0
-    (got,) = Emulated([made(component, "tf32")], hopper=hopper).run(0, arrays)
+    arrays[0][11, 6], arrays[1][6, 11], arrays[1][12, 13] = -np.inf, np.inf, np.nan
+    (got,) = Emulated([made(component, precision)], hopper=hopper).run(0, arrays)
     with np.errstate(invalid="ignore"):
         right = np.einsum("ik,kj->ij", arrays[0].astype(np.float64), arrays[1].astype(np.float64))
+    got = got if got.shape == right.shape else got.T
     np.testing.assert_array_equal(np.isnan(got), np.isnan(right))
     np.testing.assert_array_equal(got[np.isinf(right)], right[np.isinf(right)])
+    finite = np.isfinite(right)
+    limit = TWO_PARTS if precision == "tf32x3" else TRUNCATED
+    np.testing.assert_allclose(got[finite], right[finite], rtol=0, atol=limit * np.abs(right[finite]).max())
+
+
+@runs
+def test_the_largest_numbers_have_two_parts() -> None:
+    """What ten bits would round to infinity has its first part just below, and the rest in the second."""
+    component, _ = COMPONENTS["product"]
+    most = np.float32(np.finfo(np.float32).max * (1 - 2.0**-12))
+    left, right = np.zeros((3, 2), np.float32), np.zeros((2, 5), np.float32)
+    left[1], right[1, 2] = [0.0, most], 1.0
+    left[2], right[0, 3] = [0.5, 0.0], -most
+    (got,) = Emulated([made(component, "tf32x3")], hopper=True).run(0, [left, right])
+    np.testing.assert_allclose(got, left @ right, rtol=TWO_PARTS)
 
 
 @runs
@@ -104,11 +136,11 @@ def test_small_whole_numbers_are_exact() -> None:
 
 
 ALONE: dict[str, tuple[Component, Precision]] = {
-    "two parts a factor": (matmul(64, 32), "tf32x3"),
     "rows that are not four warps'": (dots(32, 32, 32), "tf32"),
     "columns that are not sixteens": (dots(64, 24, 32), "tf32"),
     "rows shorter than all banks": (matmul(64, 16), "tf32"),
     "no factor in rows of the depth": (layouts()[4], "tf32"),
+    "a depth that is no whole rows": (dots(64, 32, 48), "tf32x3"),
 }
 
 
@@ -131,13 +163,43 @@ def test_who_has_what() -> None:
     assert source.count("publish();") == source.count("__syncthreads();")
 
 
-def test_scores_are_of_groups_and_what_is_handed_on_is_not() -> None:
+def test_scores_are_of_groups_and_what_is_handed_on_is_so_in_two_parts() -> None:
+    """It needs its values turned, which pays for three products, not for one."""
     found = contracts(COMPONENTS["weighted sums"][0])
     assert sorted((one.grouped, one.handed) for one in found) == [(False, True), (True, False)]
+    found = contracts(COMPONENTS["weighted sums"][0], "tf32x3")
+    assert sorted((one.grouped, one.handed, one.turned) for one in found) == [(True, False, False), (True, True, True)]
+
+
+def test_what_is_prepared() -> None:
+    """The second parts of a factor that lies in rows of depths; of one that is turned, both, in rows of 32."""
+    launch, homes = only(made(COMPONENTS["product of eight warps"][0], "tf32x3"))
+    (one,) = contracts_of(launch.body)
+    assert one.prepared is not None
+    rest = homes[one.prepared.buffer]
+    assert (rest.where, rest.dims, rest.swizzled, homes[one.right.buffer].swizzled) == (
+        "shared",
+        (1, 128, 32),
+        True,
+        True,
+    )
+    launch, homes = only(made(attention(64, 64, 32, 32), "tf32x3"))
+    (one,) = (one for one in contracts_of(launch.body) if one.turned)
+    assert one.prepared is not None
+    assert homes[one.prepared.buffer].dims == (4, 32, 32)
+    assert not homes[one.right.buffer].swizzled
+
+
+@pytest.mark.parametrize(("columns", "kept"), [(16, 16), (48, 48), (64, 64), (80, 16), (96, 48), (256, 64)])
+def test_columns_whose_sums_are_kept_apart(columns: int, kept: int) -> None:
+    (one,) = contracts(dots(64, columns, 32), "tf32x3")
+    one = one if one.columns.limit == columns else replace(one, rows=one.columns, columns=one.rows)
+    assert one.fresh_columns == kept
 
 
 def test_golden(golden: Golden) -> None:
     golden.check("group.cu", emit(made(COMPONENTS["product"][0], "tf32")).source)
+    golden.check("group_tf32x3.cu", emit(made(attention(64, 32, 32, 32), "tf32x3")).source)
 
 
 def test_instructions() -> None:
@@ -153,6 +215,35 @@ def test_instructions() -> None:
     assert "wgmma" not in old
     assert "mma.sync.aligned.m16n8k8" in old
 
+
+def test_instructions_of_two_parts() -> None:
+    """Three products for one, 64 columns at a time; nothing spills."""
+    try:
+        nvrtc()
+    except BuildError:
+        pytest.skip("needs NVRTC: pip install nvidia-cuda-nvrtc")
+    source = emit(made(COMPONENTS["product of eight warps"][0], "tf32x3")).source
+    new, old = assembly(source, 90), assembly(source, 80)
+    assert new.count("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32") == 2 * 3 * 16, "of two versions"
+    assert "mma.sync" not in new
+    assert "wgmma" not in old
+    _, usage = compiled(source, 90)
+    assert [used.spilled for used in usage.values()] == [0]
+
+
+BROKEN_IN_PARTS = {
+    "second parts that nobody waits for": (
+        r"(split_tile<.*\n\s+publish\(\);)\s+__syncthreads\(\);",
+        r"\1",
+        "race|not published",
+    ),
+    "second parts that are not published": (r"(split_tile<.*\n)\s+publish\(\);", r"\1", "not published"),
+    "turned tiles that nobody waits for": (
+        r"(turn_tile<.*\n\s+publish\(\);)\s+__syncthreads\(\);",
+        r"\1",
+        "race|not published",
+    ),
+}
 
 BROKEN = {
     "tiles that are not published": (r"publish\(\);\s+__syncthreads", "__syncthreads", "not published"),
@@ -175,16 +266,30 @@ BROKEN = {
         "are reading|race",
     ),
     "factors that are not rounded": (r"to_tf32\(add1_part\[.*\);", "", "more digits"),
-    "warps that leave the others alone": (r"(\s+multiply_64\w*\(out0)", r"if (threadIdx.x / 32)\1", "different places"),
+    "warps that leave the others alone": (
+        r"(\s+multiply_64\w*<\w+>\(out0)",
+        r"if (threadIdx.x / 32)\1",
+        "different places",
+    ),
 }
 
 
 @runs
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_kernels_are_caught(name: str) -> None:
-    pattern, replacement, failure = BROKEN[name]
-    component, shapes = COMPONENTS["product"]
-    right = made(component, "tf32")
+    _caught(*BROKEN[name], "product", "tf32")
+
+
+@runs
+@pytest.mark.parametrize("name", BROKEN_IN_PARTS)
+def test_broken_kernels_in_parts_are_caught(name: str) -> None:
+    _caught(*BROKEN_IN_PARTS[name], "weighted sums", "tf32x3")
+
+
+def _caught(pattern: str, replacement: str, failure: str, name: str, precision: Precision) -> None:
+    """The kernel of a component, changed so, fails so."""
+    component, shapes = COMPONENTS[name]
+    right = made(component, precision)
     kernel = emit(right).source
     head, kernel = kernel[: kernel.index('extern "C"')], kernel[kernel.index('extern "C"') :]
     broken, count = re.subn(pattern, replacement, kernel)

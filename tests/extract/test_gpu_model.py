@@ -22,7 +22,7 @@ from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Index, Load, Precision
-from tests.cuda.schedules import ATTENTION, LARGE, SOFTMAX, attention, matmul, program
+from tests.cuda.schedules import ATTENTION, LARGE, SOFTMAX, attention, dots, matmul, program
 
 H200 = load_gpu("sm_90")
 SCHEDULES = RESULTS / "gpu_schedules"
@@ -96,6 +96,19 @@ def test_three_products_take_three_times_as_long() -> None:
     rough, fine = (terms(matmul(128, 16), SQUARE, precision=p) for p in ("tf32", "tf32x3"))
     assert fine["tensor cores"] == pytest.approx(3 * rough["tensor cores"])
     assert rough["all"] < fine["all"] < 3 * rough["all"]
+
+
+def test_two_parts_by_four_warps_are_as_on_an_h200() -> None:
+    """Milliseconds of products that were measured there, the quickest first; single warps are slower than all."""
+    tiles = {(128, 128): 1.543, (64, 128): 1.628, (64, 256): 1.964}
+    found = {
+        (rows, columns): terms(dots(rows, columns, 32), SQUARE, precision="tf32x3")["all"] * 1e3
+        for rows, columns in tiles
+    }
+    assert [*found] == sorted(found, key=lambda tile: found[tile])
+    for tile, measured in tiles.items():
+        assert found[tile] == pytest.approx(measured, rel=0.3), tile
+    assert terms(matmul(128, 16), SQUARE, precision="tf32x3")["all"] > 1.2 * found[128, 128] * 1e-3
 
 
 def test_sums_that_do_not_fit_registers_cost() -> None:

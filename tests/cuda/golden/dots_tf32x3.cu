@@ -46,12 +46,13 @@ __device__ __forceinline__ void load_matrices(float &first, float &second, float
                  : "=f"(first), "=f"(second), "=f"(third), "=f"(fourth) : "r"(shared));
 }
 
-// The nearest number that tensor cores take: 10 bits after the point.
-__device__ __forceinline__ float tf32_of(float x)
+// Without what tf32 has not.
+__device__ __forceinline__ float truncated(float x) { return __uint_as_float(__float_as_uint(x) & ~0u << 13); }
+template <int N> __device__ __forceinline__ void truncate(float (&part)[N])
 {
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return __uint_as_float(bits);
+    #pragma unroll
+    for (int n = 0; n < N; n++)
+        part[n] = truncated(part[n]);
 }
 
 // Sums of a warp's 16 x 8 tile += left * right, 8 products each; who has which element: see PTX, mma.m16n8k8.
@@ -65,32 +66,33 @@ __device__ __forceinline__ void multiply(float &upper, float &upper_next, float 
                    "r"(__float_as_uint(left[3])), "r"(__float_as_uint(right[0])), "r"(__float_as_uint(right[1])));
 }
 
-// What is left of each element after rounding, rounded as well: their sum has 21 bits after the point.
+// What is left of each element after rounding, truncated: their sum has 21 bits after the point. Of infinities, what is
+// left is all, so that no product of two of three parts is of an infinity and what should not be zero.
 template <int N> __device__ __forceinline__ void split(float (&part)[N], float (&rest)[N])
 {
+    const float most = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int n = 0; n < N; n++) {
-        const float whole = part[n];
-        part[n] = tf32_of(whole);
-        rest[n] = fabsf(part[n]) < INFINITY ? tf32_of(whole - part[n]) : 0.0f;
+        const float whole = part[n], near = fminf(fmaxf(whole, -most), most);
+        part[n] = truncated(__uint_as_float(__float_as_uint(near) + 0x1000u));
+        rest[n] = truncated(whole - part[n]);
     }
 }
 
-// The same of factors in two parts each, all but the product of what is small: that of infinities is in the first.
+// The same of factors in two parts each, all but the product of what is small. Cores truncate what they add up, and long
+// sums would lose by it what the second parts are for: what they make is added here.
 __device__ __forceinline__ void multiply_split(float &upper, float &upper_next, float &lower, float &lower_next,
                                                const float (&left)[4], const float (&left_rest)[4],
                                                const float (&right)[2], const float (&right_rest)[2])
 {
-    float left_finite[4], right_finite[2];
-    #pragma unroll
-    for (int n = 0; n < 4; n++)
-        left_finite[n] = fabsf(left[n]) < INFINITY ? left[n] : 0.0f;
-    #pragma unroll
-    for (int n = 0; n < 2; n++)
-        right_finite[n] = fabsf(right[n]) < INFINITY ? right[n] : 0.0f;
-    multiply(upper, upper_next, lower, lower_next, left_rest, right_finite);
-    multiply(upper, upper_next, lower, lower_next, left_finite, right_rest);
-    multiply(upper, upper_next, lower, lower_next, left, right);
+    float fresh[4] = {};
+    multiply(fresh[0], fresh[1], fresh[2], fresh[3], left_rest, right);
+    multiply(fresh[0], fresh[1], fresh[2], fresh[3], left, right_rest);
+    multiply(fresh[0], fresh[1], fresh[2], fresh[3], left, right);
+    upper += fresh[0];
+    upper_next += fresh[1];
+    lower += fresh[2];
+    lower_next += fresh[3];
 }
 
 extern "C" __global__ void __launch_bounds__(128, 5) ilang_add3(

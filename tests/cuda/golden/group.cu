@@ -35,6 +35,15 @@ __device__ __forceinline__ void load_matrices(float &first, float &second, float
                  : "=f"(first), "=f"(second), "=f"(third), "=f"(fourth) : "r"(shared));
 }
 
+// Without what tf32 has not.
+__device__ __forceinline__ float truncated(float x) { return __uint_as_float(__float_as_uint(x) & ~0u << 13); }
+template <int N> __device__ __forceinline__ void truncate(float (&part)[N])
+{
+    #pragma unroll
+    for (int n = 0; n < N; n++)
+        part[n] = truncated(part[n]);
+}
+
 // The nearest number that tensor cores take: 10 bits after the point.
 __device__ __forceinline__ float tf32_of(float x)
 {
@@ -61,6 +70,19 @@ __device__ __forceinline__ void multiply(float &upper, float &upper_next, float 
                    "r"(__float_as_uint(left[3])), "r"(__float_as_uint(right[0])), "r"(__float_as_uint(right[1])));
 }
 
+// What is left of each element after rounding, truncated: their sum has 21 bits after the point. Of infinities, what is
+// left is all, so that no product of two of three parts is of an infinity and what should not be zero.
+template <int N> __device__ __forceinline__ void split(float (&part)[N], float (&rest)[N])
+{
+    const float most = __uint_as_float(0x7f7fe000u);
+    #pragma unroll
+    for (int n = 0; n < N; n++) {
+        const float whole = part[n], near = fminf(fmaxf(whole, -most), most);
+        part[n] = truncated(__uint_as_float(__float_as_uint(near) + 0x1000u));
+        rest[n] = truncated(whole - part[n]);
+    }
+}
+
 // What this thread has written to shared memory or copied there is, a barrier later, there for products of groups.
 __device__ __forceinline__ void publish()
 {
@@ -85,6 +107,18 @@ __device__ __forceinline__ void finish_products()
 #endif
 }
 
+// The compiler is not to move what uses ``sums`` from behind here, where they would need registers for longer.
+template <int ROWS, int COLUMNS> __device__ __forceinline__ void settle(float (&sums)[ROWS][COLUMNS])
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    #pragma unroll
+    for (int row = 0; row < ROWS; row++)
+        #pragma unroll
+        for (int column = 0; column < COLUMNS; column++)
+            asm volatile("" : "+f"(sums[row][column]) :: "memory");
+#endif
+}
+
 // A matrix in shared memory, of 8 depths from here on: eight rows are 1024 bytes, swizzled by 128.
 __device__ __forceinline__ unsigned long long descriptor(const float *first)
 {
@@ -92,15 +126,16 @@ __device__ __forceinline__ unsigned long long descriptor(const float *first)
     return shared / 16 | 64ull << 32 | 1ull << 62;
 }
 
-// Sums of four warps, of 64 x 64 tiles each += left * right, 8 products from ``depth`` on.
-template <int PAIRS> __device__ __forceinline__ void
+// Sums of four warps, of 64 x 64 tiles each += left * right, from column ``first`` on, of 8 products
+// from ``depth`` on; without ``add``, sums begin here. ROUNDED is whether other cores than Hopper's round ``right``.
+template <bool ROUNDED, int PAIRS, int COLUMNS> __device__ __forceinline__ void
 multiply_64_turned(float (&sums)[16][2 * PAIRS], const float (&left)[PAIRS][4],
-                   const float (&right)[64][32], int depth)
+                   const float (&right)[COLUMNS][32], int first, int depth, bool add)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     #pragma unroll
     for (int pair = 0; pair < PAIRS; pair++)
-        asm volatile("{.reg .pred add; setp.ne.b32 add, 1, 0; wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+        asm volatile("{.reg .pred add; setp.ne.b32 add, %37, 0; wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
                      "{%32, %33, %34, %35}, %36, add, 1, 1;}"
@@ -114,17 +149,24 @@ multiply_64_turned(float (&sums)[16][2 * PAIRS], const float (&left)[PAIRS][4],
                        "+f"(sums[14][2 * pair]), "+f"(sums[15][2 * pair]), "+f"(sums[14][2 * pair + 1]), "+f"(sums[15][2 * pair + 1])
                      : "r"(__float_as_uint(left[pair][0])), "r"(__float_as_uint(left[pair][1])),
                        "r"(__float_as_uint(left[pair][2])), "r"(__float_as_uint(left[pair][3])),
-                       "l"(descriptor(&right[0][depth])));
+                       "l"(descriptor(&right[first][depth])), "r"((int)add));
 #else
     const int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int n = 0; n < 2 * PAIRS * 16; n++)
+        if (!add)
+            sums[n / (2 * PAIRS)][n % (2 * PAIRS)] = 0.0f;
     #pragma unroll
     for (int column = 0; column < 64; column += 16) {
         float part[2][2];
         load_matrices(part[0][0], part[0][1], part[1][0], part[1][1],
-                      &right[column + lane / 16 * 8 + lane % 8][((depth / 4 + lane / 8 % 2) ^ (lane % 8)) * 4]);
+                      &right[first + column + lane / 16 * 8 + lane % 8][((depth / 4 + lane / 8 % 2) ^ (lane % 8)) * 4]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {
-            to_tf32(part[n]);
+            if (ROUNDED)
+                to_tf32(part[n]);
+            else
+                truncate(part[n]);
             #pragma unroll
             for (int pair = 0; pair < PAIRS; pair++)
                 multiply(sums[column / 4 + 2 * n][2 * pair], sums[column / 4 + 2 * n + 1][2 * pair], sums[column / 4 + 2 * n][2 * pair + 1], sums[column / 4 + 2 * n + 1][2 * pair + 1], left[pair], part[n]);
@@ -262,7 +304,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) ilang_add3(
                     begin_products();
                     #pragma unroll
                     for (int k1_step = 0; k1_step < 32; k1_step += 8) {
-                        multiply_64_turned(out0_sum, add1_part[k1_step / 8], add0[k_stage], k1_step);
+                        multiply_64_turned<true>(out0_sum, add1_part[k1_step / 8], add0[k_stage], 0, k1_step, true);
                     }
                     finish_products();
                 }
@@ -391,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) ilang_add3(
                     begin_products();
                     #pragma unroll
                     for (int k1_step = 0; k1_step < 32; k1_step += 8) {
-                        multiply_64_turned(out0_sum, add1_part[k1_step / 8], add0[k_stage], k1_step);
+                        multiply_64_turned<true>(out0_sum, add1_part[k1_step / 8], add0[k_stage], 0, k1_step, true);
                     }
                     finish_products();
                 }

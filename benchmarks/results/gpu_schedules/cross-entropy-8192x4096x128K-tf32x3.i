@@ -1,0 +1,1 @@
+(i("+ik~ik|i:64,k:32|iki'k'") | i("+jk~jk|j:256,k:32|jkk'j'")) >> i("ik*jk~ikj|i:64,j:256,k:32|ijk10i'k'j'") >> i("+ikj~ij|i:64,j:256,k:32|ijki'k'j'0") >> (i(">ij~i|i:64,j:256|ij0i'j'") & I) >> (~i("ij-i~ij|i:64,j:256|ij01i'j'") >> i("^ij~ij|i:64,j:256|iji'j'0") >> i("+ij~i|i:64,j:256|iji'j'0") >> i("$i~i|i:64|i0i'") & I) >> i("i+i~i|i:64|i1i'0")
