@@ -11,14 +11,15 @@ of ``SWIZZLED`` depths, else turned on its way to them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ilang_eq.cuda.directions import Directions, copies_in
+from ilang_eq.cuda.directions import Directions, copies_in, staged_copy
 from ilang_eq.cuda.nodes import GROUP_COLUMNS, SWIZZLED, Block, Contract, Dim, Part, part_of
 from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Declare, For, Load, Statement
-from ilang_eq.lower.walk import code, mentions
+from ilang_eq.lower.walk import code, loads, mentions, updates, walk
 
 ROWS, COLUMNS, DEPTH = 16, 8, 8
 """What one instruction of a warp takes (PTX ``mma.m16n8k8``)."""
@@ -53,6 +54,14 @@ class Sharing:
     directions: Directions
     widths: Mapping[Part, int]
     block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Locals of a region that copies of memory fill; ``private`` are those that one product has to itself."""
+
+    all: frozenset[str]
+    private: frozenset[str]
 
 
 def contraction(loop: For, in_memory: frozenset[str]) -> Contract | None:
@@ -126,24 +135,28 @@ def _fits(found: Contract) -> bool:
     return all(loop.limit is not None and loop.limit % size == 0 for loop, size in sizes)
 
 
-def _suits_group(found: Contract, copied: frozenset[str], parts: int) -> bool:
+def _suits_group(found: Contract, copies: _Copies, parts: int) -> bool:
     """Whether four warps may take it together: both factors are copies, ``right`` in rows of the depth, of one tile.
 
-    In two parts, ``right`` may lie the other way, and threads may have ``left``: then it pays to turn tiles.
+    In two parts, ``right`` may lie the other way, and threads may have ``left``: then it pays to turn tiles. As it
+    lies, it must be the product's own then: infinities change in their place when threads take it apart.
     """
     rows, columns, depth = (loop.limit or 0 for loop in found.loops)
     tile = [index.variables for index in found.right.indices]
     across = ((found.columns.variable,), (found.depth.variable,))
-    right = tile == [*across] and depth == SWIZZLED and (parts == 2 or found.left.buffer in copied)
-    right |= parts == 2 and tile == [*reversed(across)]
+    lies = tile == [*across] and depth == SWIZZLED
+    if parts == 1:
+        right = lies and found.left.buffer in copies.all
+    else:
+        right = (lies and found.right.buffer in copies.private) or tile == [*reversed(across)]
     alone = len(found.target.indices) == 2 and found.left.buffer != found.right.buffer
     fits = rows % (GROUP * ROWS) == 0 and columns % GROUP_COLUMNS == 0 and columns <= MOST_COLUMNS
-    return right and alone and fits and depth % SWIZZLED == 0 and found.right.buffer in copied
+    return right and alone and fits and depth % SWIZZLED == 0 and found.right.buffer in copies.all
 
 
-def _group_rank(found: Contract, copied: frozenset[str], parts: int, single: bool) -> tuple[int, int]:
+def _group_rank(found: Contract, copies: _Copies, parts: int, single: bool) -> tuple[int, int]:
     """What a group rather takes is less: right factors as they lie, then more rows, if nothing else needs them."""
-    if not _suits_group(found, copied, parts):
+    if not _suits_group(found, copies, parts):
         return 2, 0
     return int(found.turned), -(found.rows.limit or 0) if single else 0
 
@@ -153,14 +166,27 @@ def sharing(body: Sequence[Statement], in_memory: frozenset[str], parts: int) ->
 
     ``parts`` says how many tf32 numbers each factor is taken as.
     """
-    copied = copies_in(body, in_memory)
-    found = sorted(_found(body, in_memory), key=lambda c: {c.left.buffer, c.right.buffer} <= copied)
-    grouped = _shared_out(found, copied, parts, groups=True)
-    return grouped or _shared_out(found, copied, parts, groups=False)
+    copies = _Copies(copies_in(body, in_memory), _private(body, in_memory))
+    found = sorted(_found(body, in_memory), key=lambda c: {c.left.buffer, c.right.buffer} <= copies.all)
+    grouped = _shared_out(found, copies, parts, groups=True)
+    return grouped or _shared_out(found, copies, parts, groups=False)
 
 
-def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, groups: bool) -> Sharing | None:
+def _private(body: Sequence[Statement], in_memory: frozenset[str]) -> frozenset[str]:
+    """Copies that are read in one place, in a nest beside the one that makes them: anew whenever they are read."""
+    reads = Counter(load.buffer for update in updates(body) for load in loads(update.value))
+    found: set[str] = set()
+    for block in (body, *(loop.body for loop in walk(body) if isinstance(loop, For))):
+        nests = [statement for statement in block if isinstance(statement, For)]
+        made = {copy[1].target.buffer for nest in nests if (copy := staged_copy(nest, in_memory)) is not None}
+        products = [one for nest in nests if (one := contraction(nest, in_memory)) is not None]
+        found |= {name for one in products for name in (one.left.buffer, one.right.buffer)} & made
+    return frozenset(name for name in found if reads[name] == 1)
+
+
+def _shared_out(found: Sequence[Contract], copies: _Copies, parts: int, groups: bool) -> Sharing | None:
     """How threads share out the loops around what is ``found``; with ``groups``, if four warps take some of it."""
+    copied = copies.all
     dims: Directions = {}
     kept: list[Contract] = []
     for plain in found:
@@ -168,7 +194,7 @@ def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, g
         first = plain if plain.left.buffer not in copied or plain.right.buffer in copied else _turned(plain)
         options = [first, _turned(first)]
         if groups:
-            options.sort(key=lambda one: _group_rank(one, copied, parts, len(found) == 1))
+            options.sort(key=lambda one: _group_rank(one, copies, parts, len(found) == 1))
         for one in options:
             wanted: dict[Part, Dim] = {_part(one.rows): "y", _part(one.columns): "x"}
             if _fits(one) and len(wanted) == 2 and all(dims.get(part, dim) == dim for part, dim in wanted.items()):
@@ -176,7 +202,7 @@ def _shared_out(found: Sequence[Contract], copied: frozenset[str], parts: int, g
                 kept.append(one)
                 break
     handed = [one.left.buffer not in copied and dims.get(_part(one.depth)) == "x" for one in kept]
-    grouped = [groups and _suits_group(one, copied, parts) for one in kept]
+    grouped = [groups and _suits_group(one, copies, parts) for one in kept]
     # groups leave the right factor where it is
     most = SUMS[1 if all(grouped) else parts]
     rows = MOST_ROWS if groups and parts == 2 else MOST_WARPS * MOST_COLUMNS

@@ -84,8 +84,8 @@ template <int N> __device__ __forceinline__ void split(float (&part)[N], float (
     }
 }""",
     "multiply_split": """\
-// The same of factors in two parts each, all but the product of what is small. Cores truncate what they add up, and long
-// sums would lose by it what the second parts are for: what they make is added here.
+// The same of factors in two parts each, all but the product of what is small. Cores truncate what they add up, so long
+// sums would lose what the second parts are for: what they make is added here.
 __device__ __forceinline__ void multiply_split(float &upper, float &upper_next, float &lower, float &lower_next,
                                                const float (&left)[4], const float (&left_rest)[4],
                                                const float (&right)[2], const float (&right_rest)[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 
 from ilang_eq import Component, i
+from ilang_eq.cuda.accumulators import with_accumulators
 from ilang_eq.cuda.build import compiled, nvrtc
+from ilang_eq.cuda.contractions import contraction, sharing
 from ilang_eq.cuda.emit import emit
+from ilang_eq.cuda.regions import regions
 from ilang_eq.cuda.walks import contracts_of
 from ilang_eq.errors import BuildError
-from ilang_eq.lower.ir import Precision
+from ilang_eq.lower.ir import For, Precision, Statement
 from tests.cuda.assembly import assembly
 from tests.cuda.emulator import Emulated, Failure
 from tests.cuda.schedules import attention, dots, matmul
@@ -188,6 +192,38 @@ def test_what_is_prepared() -> None:
     assert one.prepared is not None
     assert homes[one.prepared.buffer].dims == (4, 32, 32)
     assert not homes[one.right.buffer].swizzled
+
+
+def _changed(
+    body: Sequence[Statement], change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
+) -> list[Statement]:
+    """``body`` with what stands beside the first product in it changed."""
+    nests = [s for s in body if isinstance(s, For)]
+    if any(contraction(nest, frozenset()) is not None for nest in nests):
+        return [*change(tuple(body))]
+    return [replace(s, body=tuple(_changed(s.body, change))) if s in nests else s for s in body]
+
+
+def _around(nest: Statement) -> For:
+    """A loop over a further axis that runs ``nest`` with each iteration."""
+    assert isinstance(nest, For)
+    return For("m", replace(nest.extent, input=7), 1, None, (), (nest,))
+
+
+def test_tiles_that_others_read_or_that_are_read_again_are_not_changed() -> None:
+    """Where a factor lies in rows of depths, its infinities are changed in place: it is made anew for each product."""
+    granted = made(COMPONENTS["dot products"][0], "tf32x3")
+    in_memory = frozenset(b.name for b in granted.buffers if b.role != "local")
+    (region,) = regions(granted.kernels[0])
+    region, _ = with_accumulators(region, granted)
+
+    def as_they_lie(change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]) -> list[bool]:
+        found = sharing(_changed(region.body, change), in_memory, 2)
+        return [] if found is None else [one.grouped and not one.turned for one in found.contracts]
+
+    assert as_they_lie(lambda body: body) == [True]
+    assert True not in as_they_lie(lambda body: (*body, body[-1]))
+    assert True not in as_they_lie(lambda body: (*body[:-1], _around(body[-1])))
 
 
 @pytest.mark.parametrize(("columns", "kept"), [(16, 16), (48, 48), (64, 64), (80, 16), (96, 48), (256, 64)])
