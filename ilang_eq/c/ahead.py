@@ -173,19 +173,19 @@ def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     if beyond and reduction.within is not None and _goes_along(place, reduction.within):
         return None
     by = "fetch_soon" if worth_stages(nest.body) else "fetch_streamed"
+    goes_on = rows_of_tile is None
     if rows_of_tile is not None and by == "fetch_soon":
         loop = reduction.around[-1] if reduction.around else reduction.within
         if loop is not None and loop.step == width and _is_along(place, loop):
             return Stream(_in_turns(place, steps[-1], lane, distance), width, None, by)
         below = loop is not None and loop.step == rows_of_tile and loop.variable in rows[0].variables
-        if below or rows_of_tile > distance:
-            return Stream(_soon(place, steps[-1].variable, {lane.variable}, distance), width, None, by)
-    if rows_of_tile is not None and rows_of_tile <= distance and _takes_turns(rows[0], steps):
+        goes_on = below or rows_of_tile > distance
+    if not goes_on and rows_of_tile is not None and rows_of_tile <= distance and _takes_turns(rows[0], steps):
         # the rows at hand go on where the loop around them steps, and those below come after all of it
         place = _soon(place, steps[-2].variable, {lane.variable}, distance // rows_of_tile)
     else:
         place = _soon(place, steps[-1].variable, {lane.variable}, distance)
-    return Stream(place, width, rows_of_tile, by)
+    return Stream(place, width, None if goes_on else rows_of_tile, by)
 
 
 def _in_turns(place: Load, row: For, lane: For, distance: int) -> Load:

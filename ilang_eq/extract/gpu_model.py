@@ -220,6 +220,13 @@ class _Counter:
             own.pop()
         else:
             self.work.cores += products * trips
+        if node.in_chunks and len(own) > 1:
+            # single warps read and truncate the right factor for every product
+            reads = products * 2 * trips
+            self.work.slots += reads
+            self.work.requests += reads / RUN
+            self.work.cycles += reads
+            own.pop()
         if node.prepared is not None:
             # threads read a tile and write others, four neighbours at a time, and wait for each other
             runs = times * (node.columns.limit or 0) * (node.depth.limit or 0) / RUN / block.threads

@@ -111,6 +111,13 @@ def test_two_parts_by_four_warps_are_as_on_an_h200() -> None:
     assert terms(matmul(128, 16), SQUARE, precision="tf32x3")["all"] > 1.2 * found[128, 128] * 1e-3
 
 
+def test_without_hopper_products_in_chunks_read_a_factor_again() -> None:
+    """For each of three products, and sixteen rows of a warp: more than single warps do, which take it apart once."""
+    together, single = (terms(matmul(128, depth), SQUARE, "sm_80", "tf32x3") for depth in (32, 16))
+    assert together["tensor cores"] == pytest.approx(single["tensor cores"])
+    assert together["shared memory"] > 1.5 * single["shared memory"]
+
+
 def test_sums_that_do_not_fit_registers_cost() -> None:
     """Weights of 64 keys beside sums of 64 values: the compiler spills, and the model is told to keep off."""
     shapes = [(4096, 64)] * 3
