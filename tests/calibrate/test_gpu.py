@@ -34,7 +34,6 @@ static long long clock64() { return ticks += 100; }
 #define __restrict__
 #define __shared__ static
 #define __expf expf
-static unsigned __float_as_uint(float x) { return (unsigned)x; }
 """
 MATRIX_PRODUCT = "for (int n = 0; n < 4; n++) sums[k][n] += 1.0f;"
 """What stands for one of tensor cores."""
