@@ -203,7 +203,7 @@ def _shared_out(found: Sequence[Contract], copies: _Copies, parts: int, groups: 
                 break
     handed = [one.left.buffer not in copied and dims.get(_part(one.depth)) == "x" for one in kept]
     grouped = [groups and _suits_group(one, copies, parts) for one in kept]
-    # groups leave the right factor where it is
+    # of the right factor, threads of a group keep nothing
     most = SUMS[1 if all(grouped) else parts]
     rows = MOST_ROWS if groups and parts == 2 else MOST_WARPS * MOST_COLUMNS
     warps = _warps(kept, any(handed + grouped), most, rows) if kept else None

@@ -175,7 +175,7 @@ class Contract:
         """The columns whose sums of one product a group keeps apart from those before, where factors have two parts."""
         columns = self.columns.limit or 0
         sizes = range(GROUP_COLUMNS, MOST_FRESH + 1, GROUP_COLUMNS)
-        return max((n for n in sizes if columns % n == 0), default=columns)
+        return max(n for n in sizes if columns % n == 0)
 
     @property
     def tiles(self) -> int:

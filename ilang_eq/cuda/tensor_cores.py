@@ -9,7 +9,6 @@ instruction are depths 2·c and 2·c + 1 of the tile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -128,7 +127,8 @@ class Tile:
     def functions(self) -> tuple[str, ...]:
         """What the text calls."""
         if self.contract.grouped:
-            return (*BY_GROUPS, *(name for line in self._by_group() for name in re.findall(r"^\s*(\w+)<", line)))
+            turns = "turn_tile" if self.contract.turned else "split_tile"
+            return (*BY_GROUPS, *([] if self.contract.prepared is None else [turns]), self._group_function)
         loading = ("load_matrices",) if self._left_in_matrices or self._right_in_matrices else ()
         return (*loading, *USED[self.contract.parts])
 
@@ -153,7 +153,6 @@ class Tile:
             return ["{", *indented([*self._prepared(), *self._in_chunks()]), "}"]
         depth, parts = one.depth.limit or 0, [f"{name}[{step} / {DEPTH}]" for name in names]
         body = [
-            *self._prepared(),
             f"float {names[0]}[{depth // DEPTH}][{self._pairs}][4];",
             *self._steps(depth, self._left(parts)),
             "begin_products();",
@@ -212,17 +211,22 @@ class Tile:
         Without ``add``, sums begin with it.
         """
         one, depth = self.contract, self.contract.depth.limit or 0
-        alone = one.in_chunks
-        rounded = "false" if alone else "true"
-        columns = one.fresh_columns if alone else one.columns.limit or 0
-        rows_first = alone or one.rows.variable in one.target.indices[0].variables
+        rounded = "false" if one.in_chunks else "true"
         right, place = self.places.array(one.right.buffer), step if depth == SWIZZLED else f"{step} % {SWIZZLED}"
         if one.prepared is not None and (one.turned or part):
             number = part * (depth // SWIZZLED) if one.turned else 0
             chunk = "" if depth == SWIZZLED else f"{step} / {SWIZZLED}"
             tile = " + ".join(text for text in (chunk, str(number) if number or not chunk else "") if text)
             right = f"{self.places.array(one.prepared.buffer)}[{tile}]"
-        return f"{products_name(columns, rows_first)}<{rounded}>({sums}, {left}, {right}, {first}, {place}, {add});"
+        return f"{self._group_function}<{rounded}>({sums}, {left}, {right}, {first}, {place}, {add});"
+
+    @property
+    def _group_function(self) -> str:
+        """What multiplies: into sums of these products alone, where they come in chunks."""
+        one = self.contract
+        if one.in_chunks:
+            return products_name(one.fresh_columns, rows_first=True)
+        return products_name(one.columns.limit or 0, one.rows.variable in one.target.indices[0].variables)
 
     def _steps(self, depth: int, body: list[str], begin: str = "0") -> list[str]:
         """``body`` for every 8 of ``depth`` depths from ``begin`` on, unrolled."""
