@@ -10,12 +10,16 @@ after  →  for groups of vectors of i': {
 ``Function.several`` in ``math.py`` says why. A stage ends at each such call; scalars that a later stage reads are kept
 in an array, which compilers hold in registers once the loops are unrolled. A group is as many vectors as the registers
 have room for (``lower/groups.py``).
+
+Where there are several calls, each has a pass over the groups to itself, and so has what divides before one: results
+would wait for each other for a hundred cycles, and no processor looks far enough ahead to find the next group. What
+passes hand on lies in rows of all vectors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.layout import Layout
@@ -24,7 +28,7 @@ from ilang_eq.c.nodes import VectorNest
 from ilang_eq.c.vectors import Used, VectorPrinter, indented, statement_lines, unrolled
 from ilang_eq.lower.groups import grouped_from
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Scalar, Statement
-from ilang_eq.lower.scalar import Call, spell
+from ilang_eq.lower.scalar import Call, Infix, spell
 from ilang_eq.lower.walk import loads, mentions, updates
 
 
@@ -35,6 +39,20 @@ class _Stage:
     body: tuple[Statement, ...]
     call: Call | None = None
     result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """C text of a stage: ``body`` for each vector, then ``call``. What is ``made`` is scalars, of them ``result``."""
+
+    made: tuple[str, ...]
+    body: list[str]
+    call: list[str]
+    result: str
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(re.findall(r"\w+", "\n".join(self.body)))
 
 
 def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> list[str] | None:
@@ -144,32 +162,50 @@ class _StagePrinter:
             position = f"{position} / {count}"
         return lines
 
-    def _each(self, body: Sequence[str]) -> list[str]:
-        """``body`` for each vector of a group."""
-        head = ["UNROLL", "for (int each = 0; each < count; each++) {"]
-        return [*head, *indented([*self._places, *body]), "}"]
-
     def lines(self, stages: Sequence[_Stage]) -> list[str]:
-        """Declarations of what stages hand on, then each stage."""
+        """Declarations of what passes hand on, then each pass over the groups."""
         printer = VectorPrinter.of(self.nest, self.layout, self.used, self.alike)
-        bodies = [self._body(stage, printer) for stage in stages]
-        words = [set(re.findall(r"\w+", "\n".join(body))) for body in bodies]
-        made = [_scalars(stage) for stage in stages]
-        kept = {name for n, names in enumerate(made) for name in names if any(name in w for w in words[n + 1 :])}
-        kinds = {name: f"vec{self.nest.lanes}" if name in printer.vectors else "float" for name in sorted(kept)}
-        lines: list[str] = []
-        known: list[str] = []
-        for stage, names, body, mentioned in zip(stages, made, bodies, words, strict=True):
-            handed = [name for name in names if name in kept]
-            read = [f"const {kinds[x]} {x} = {x}_each[each];" for x in known if x in mentioned]
-            write = [f"{x}_each[each] = {x};" for x in handed if x != stage.result]
+        passes = [[self._text(stage, printer) for stage in some] for some in self._passes(stages)]
+        made = {name for texts in passes for text in texts for name in text.made}
+        kinds = {name: f"vec{self.nest.lanes}" if name in printer.vectors else "float" for name in made}
+        lines, rows = list[str](), list[str]()
+        for n, texts in enumerate(passes):
+            given = [x for x in rows if _mentioned(x, texts)]
+            kept = [x for text in texts for x in text.made if any(_mentioned(x, later) for later in passes[n + 1 :])]
+            lines += [f"{kinds[x]} {x}_row[{self._count}];" for x in kept]
+            loop = f"for (int group = 0; group < {self._count}; group += ABREAST({self._count})) {{"
+            count = f"enum {{ count = ABREAST({self._count}) }};"
+            lines += ["UNROLL", loop, *indented([count, *self._pass(texts, given, kept, kinds)]), "}"]
+            rows += kept
+        return lines
+
+    def _passes(self, stages: Sequence[_Stage]) -> list[list[_Stage]]:
+        """The stages of each pass over the groups; the last stage goes with the last call."""
+        if len(stages) < 3:
+            return [list(stages)]
+        *alone, last = [part for stage in stages[:-1] for part in _divided(stage)]
+        return [*([part] for part in alone), [last, stages[-1]]]
+
+    def _pass(
+        self, texts: Sequence[_Text], given: Sequence[str], kept: Sequence[str], kinds: Mapping[str, str]
+    ) -> list[str]:
+        """The stages ``texts`` of a group, which take what is ``given`` from rows, and put there what is ``kept``."""
+        lines = [f"{kinds[x]} {x}_each[count];" for x in given]
+        lines += _for_each([f"{x}_each[each] = {x}_row[group + each];" for x in given])
+        known = list(given)
+        for n, text in enumerate(texts):
+            handed = [x for x in text.made if x in kept or _mentioned(x, texts[n + 1 :])]
+            read = [f"const {kinds[x]} {x} = {x}_each[each];" for x in known if x in text.words]
+            write = [f"{x}_each[each] = {x};" for x in handed if x != text.result]
             lines += [f"{kinds[x]} {x}_each[count];" for x in handed]
-            lines += self._each([*read, *body, *write])
-            lines += self._call(stage)
+            lines += _for_each([*self._places, *read, *text.body, *write])
+            lines += text.call
             known += handed
-        loop = f"for (int group = 0; group < {self._count}; group += ABREAST({self._count})) {{"
-        count = f"enum {{ count = ABREAST({self._count}) }};"
-        return ["UNROLL", loop, *indented([count, *lines]), "}"]
+        return lines + _for_each([f"{x}_row[group + each] = {x}_each[each];" for x in kept])
+
+    def _text(self, stage: _Stage, printer: VectorPrinter) -> _Text:
+        body = self._body(stage, printer)
+        return _Text(tuple(_scalars(stage)), body, self._call(stage), stage.result)
 
     def _body(self, stage: _Stage, printer: VectorPrinter) -> list[str]:
         """The statements of a stage, and what its call is given."""
@@ -186,6 +222,23 @@ class _StagePrinter:
         function, lanes = stage.call.function, self.nest.lanes
         self.used.several.add((function, lanes))
         return [f"{function}{lanes}_{'alike' if self.alike else 'each'}({stage.result}_each, count);"]
+
+
+def _divided(stage: _Stage) -> list[_Stage]:
+    """``stage`` in two, if it divides before its call."""
+    spelled = [spell(update.value) for update in updates(stage.body) if isinstance(update.value, Apply)]
+    if any(isinstance(value, Infix) and value.operator == "/" for value in spelled):
+        return [_Stage(stage.body), replace(stage, body=())]
+    return [stage]
+
+
+def _mentioned(name: str, texts: Sequence[_Text]) -> bool:
+    return any(name in text.words for text in texts)
+
+
+def _for_each(body: Sequence[str]) -> list[str]:
+    """``body`` for each vector of a group."""
+    return ["UNROLL", "for (int each = 0; each < count; each++) {", *indented(body), "}"] if body else []
 
 
 def _scalars(stage: _Stage) -> list[str]:

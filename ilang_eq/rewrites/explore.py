@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ilang_eq.errors import RuleError
 from ilang_eq.lang.graph import Graph
-from ilang_eq.rewrites import algebra, facts, online, schedule, vocabulary
+from ilang_eq.rewrites import algebra, bounds, facts, online, schedule, vocabulary
 from ilang_eq.rewrites.decode import Classes, decode
 from ilang_eq.rewrites.encode import encode
 from ilang_eq.rewrites.engine import Engine, Limits, Run, StopReason
@@ -115,7 +115,13 @@ def _engine(rules: RuleSet) -> Engine:
     engine.execute(vocabulary.DECLARATIONS)
     for ruleset in (*_PHASES, schedule.ANALYSIS, *online.ANALYSES):
         engine.ruleset(ruleset)
-    for declarations in (algebra.CONTEXT, facts.DECLARATIONS, schedule.DECLARATIONS, online.DECLARATIONS):
+    for declarations in (
+        algebra.CONTEXT,
+        bounds.CONTEXT,
+        facts.DECLARATIONS,
+        schedule.DECLARATIONS,
+        online.DECLARATIONS,
+    ):
         engine.execute(declarations)
     engine.add_rules(rules)
     return engine

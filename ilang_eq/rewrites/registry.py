@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ilang_eq.errors import RuleError
-from ilang_eq.rewrites import algebra, online, packing, schedule
+from ilang_eq.rewrites import algebra, bounds, online, packing, schedule
 from ilang_eq.rewrites.combinator_laws import COMBINATOR_LAWS, COMBINATOR_LAWS_DUPLICATING
 from ilang_eq.rewrites.combinator_wiring import WIRING
 from ilang_eq.rewrites.rules import RuleSet
 
-_ALGEBRA = algebra.EXACT + algebra.REASSOCIATING
+_REASSOCIATING = algebra.REASSOCIATING + bounds.BOUNDED
+_ALGEBRA = algebra.EXACT + _REASSOCIATING
 _SCHEDULE = schedule.NESTS + schedule.STAGING
 _ONLINE = online.FORMS + online.REPAIRS
 
@@ -24,7 +25,7 @@ _SETS = {
         RuleSet("all", _ALGEBRA + algebra.RISKY + packing.PACKING + _SCHEDULE + _ONLINE),
         RuleSet("algebra", _ALGEBRA),
         RuleSet("exact", algebra.EXACT),
-        RuleSet("reassociating", algebra.REASSOCIATING),
+        RuleSet("reassociating", _REASSOCIATING),
         RuleSet("risky", algebra.RISKY),
         RuleSet("packing", packing.PACKING),
         RuleSet("schedule", _SCHEDULE),

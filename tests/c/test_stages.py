@@ -37,6 +37,16 @@ NEGATIVE = i("^ij~ij") >> i("-ij~ij||ij0")
 ACROSS = i("^kij~kij||kji") >> i("+kij~ij||kji0")
 """What is accumulated lies in other rows than the vectors of the loop."""
 TWICE = i("^i~i|i:64|") >> i("^i~i|i:64|ii'0") >> i("i+1~i|i:64|ii'0")
+
+
+def capped(width: int) -> Component:
+    """A power of a quotient of a power, of ``width`` columns at a time."""
+    first = i(f"^ij~ij|j:{width}|jij'")
+    for text in ("ij+1~ij", "/ij~ij", "^ij~ij", "ij*3~ij"):
+        first = first >> i(f"{text}|j:{width}|jij'0")
+    return (first & i(f"^ij~ij|j:{width}|jij'")) >> i(f"ij+ij~ij|j:{width}|jij'01")
+
+
 TILE = i("ik*jk~kij|i:4,j:16|ijki'j'") >> i("+kij~ij|i:4,j:16|ijki'j'0") >> i("^ij~ij|i:4,j:16|ij0i'j'")
 SUMMED = i("ij*1~ij|i:6,j:32|jii'j'") >> i("^ij~ij|i:6,j:32|jii'j'0") >> i("+ij~j|i:6,j:32|jii'j'0")
 OF_ROWS = i("^i~i") >> i("i*ij~ij||i0j")
@@ -55,6 +65,9 @@ COMPONENTS = {
     "fused, two": (i("^ij~ij") >> ((I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j") & i(">ij~i||ij0")), ((5, 200),)),
     "across": (ACROSS, ((3, 130, 100),)),
     "many": (MANY, ((50, 600),)),
+    "capped": (capped(96), ((5, 200),)),
+    "capped, short": (capped(16), ((3, 50),)),
+    "capped, long": (capped(1024), ((2, 2050),)),
     "alone": (COLUMNS, ((70, 40),)),
     "tile": (TILE, ((9, 7), (35, 7))),
     "summed": (SUMMED, ((13, 70),)),
@@ -94,6 +107,15 @@ def test_where_there_are_stages() -> None:
     assert "exp_of16_each(pow" not in source(i("^i~i|i:16|")), "one vector stands alone"
     assert "ABREAST(192 / LANES16)" in source(MANY), "as many as divide them stand side by side"
     assert "_each" not in source(i("i*2~i|i:64|"))
+
+
+def test_several_calls_have_passes_to_themselves() -> None:
+    """One for each, and one for what divides."""
+    groups = "for (int group = 0; group < {0} / LANES16"
+    assert source(capped(96)).count(groups.format(96)) == 3
+    assert source(capped(96)).count("_row[96 / LANES16];") == 2
+    assert source(capped(1024)).count(groups.format(64)) % 3 == 0, "in strips of 64"
+    assert source(HANDED_ON).count(groups.format(64)) == 1, "a single call"
 
 
 def test_a_pass_that_stores_and_sums_computes_once_and_sums_beside() -> None:

@@ -33,6 +33,9 @@ ALGEBRA = rule_set("algebra")
 EVERY = ALGEBRA + rule_set("risky")
 COMMUTE = rule_set("commute")
 
+CLIPPED = i("0>ij~ij") >> i("4<ij~ij")
+"""Between 0 and 4."""
+
 TRIGGERS: dict[str, list[Component]] = {
     "commute": [i("ij+i~ij"), i("ij*j~ij"), i("ij>i~ij"), i("ij<ji~ij")],
     "eliminate-copy": [i("^ij~ij") >> i(f"{op}ij~ji") >> i("-ij~ij") for op in "+*><"],
@@ -77,6 +80,13 @@ TRIGGERS: dict[str, list[Component]] = {
     "multiply-by-reciprocal": [i("/i~i") >> i("i*ij~ij"), i("1/i~i") >> i("i*ij~ij")],
     "merge-numbers": [i(f"i{inner}20~i") >> i(f"i{outer}2~i") >> i("^i~i") for inner in "*/" for outer in "*/"],
     "square": [i("ij^2~ij")],
+    "unshift-power": [CLIPPED >> (I & i(f"{op}ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> i("+ij~i") for op in "><"],
+    "cancel-power": [
+        (I | i("0>i~i") >> i("4<i~i") >> i("^i~i"))
+        >> (i("ij/i~ij") & (i("-ij~ij") | I) >> i("ij/i~ij"))
+        >> i("ij/ij~ij")
+    ],
+    "unshift-log": [(I | i("0>i~i") >> i("4<i~i") >> (i("^i~i") & I)) >> (i("i/i~i") >> i("$i~i") | I) >> i("i+i~i")],
     "distribute-sum": [i("ij+ij~ij") >> i("+ij~i"), i("ij-ji~ij") >> i("+ij~j")],
     "expand-square": [
         i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij"),
