@@ -46,8 +46,9 @@ _WHOLE_JUMPS = "-Wa,-mbranches-within-32B-boundaries"
 """Processors from Skylake to Cascade Lake decode 32 bytes of a loop anew in each iteration if a jump ends beyond them.
 The assembler can see to it that none does: 0.95 to 1.00 of the time of products (papers_notes/jump_erratum.md)."""
 _WHOLE_JUMPS_OF_CLANG = _WHOLE_JUMPS.removeprefix("-Wa,")
-_WHOLE_LOOPS = "-falign-loops=32"
-"""Loops that begin with such 32 bytes take 0.98 to 1.01 of the time, over seven workloads."""
+_WHOLE_LOOPS = "-falign-loops=64"
+"""What has been decoded is kept by lines of 32 or 64 bytes. Loops that begin with one take 0.88 to 1.03 of the time on
+Zen 3, in the mean over thirty workloads 0.99 (benchmarks/findings.md)."""
 _LAYOUT = frozenset({_WHOLE_JUMPS, _WHOLE_JUMPS_OF_CLANG, _WHOLE_LOOPS})
 
 
