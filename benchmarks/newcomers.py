@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.breadth import LOG_SUM, SEEN, SOFTMAX, attention, product, row, total
 from benchmarks.formulas import EPSILON
 from benchmarks.resized import RESIZED
+from benchmarks.strangers import STRANGERS
 from benchmarks.unseen import UNSEEN, gelu, normalised
 from benchmarks.workloads import Workload
 
@@ -276,5 +277,5 @@ NEWCOMERS: tuple[Workload, ...] = (
     ),
 )
 
-BREADTH = (*SEEN, *UNSEEN, *NEWCOMERS, *RESIZED)
+BREADTH = (*SEEN, *UNSEEN, *NEWCOMERS, *STRANGERS, *RESIZED)
 """All that ``--breadth`` runs."""

@@ -56,6 +56,9 @@ class Node:
     def __truediv__(self, other: Node | float) -> Node:
         return self._binary("Div", other)
 
+    def __rtruediv__(self, other: float) -> Node:
+        return _unary("Reciprocal", self) * other
+
     def __neg__(self) -> Node:
         return _unary("Neg", self)
 
