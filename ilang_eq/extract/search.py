@@ -24,7 +24,7 @@ from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
 from ilang_eq.extract.elimination import Choice, Table, TooWide, best_k, eliminate, width
-from ilang_eq.extract.fusions import Scope
+from ilang_eq.extract.fusions import Computed, Scope
 from ilang_eq.extract.held import held
 from ilang_eq.extract.in_order import in_order
 from ilang_eq.extract.models import Models
@@ -40,7 +40,7 @@ from ilang_eq.extract.tiling import Tiling
 from ilang_eq.extract.untiled import untiled
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lower.lowering import mirrors
-from ilang_eq.rewrites.space import AxisId, ClassId, Space
+from ilang_eq.rewrites.space import AxisId, ClassId, Number, Space
 
 WHOLE = 2048
 """Axes that tiles may take all of in the end, if they are no longer: blocks that are all of an axis are none."""
@@ -217,15 +217,33 @@ def _otherwise(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, 
     yield from _otherwise_online(model, schedule, sizes)
 
 
+def _exchangeable(structure: Structure, state: State) -> list[AxisId]:
+    """The tiled axes of which there is another that the same operands have, and that has no tiles."""
+    read = [x for x in structure.sources(state.fusion) if not isinstance(x, Number)]
+    operands = [set(structure.axes(x.of)) if isinstance(x, Computed) else set(x.axes) for x in read]
+    having = {axis: [axis in operand for operand in operands] for axis in structure.axes(state.root.of)}
+    others = [having[axis] for axis in having if axis not in state.nest]
+    return [axis for axis in state.nest if axis in having and having[axis] in others]
+
+
 def _thorough(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, int]) -> Iterator[list[Table]]:
-    """The same, and demand each other choice of packed arguments that the largest reduction may read."""
+    """The same, and demand each other choice of packed arguments that the largest reduction may read.
+
+    And each with other axes tiled, where operands have several: s i c by s j d takes 0.63 of the time on Zen 3 in tiles
+    of c by d, both packed.
+    """
     yield from _otherwise(model, schedule, sizes)
     structure = model.structure
     for c in _large_reductions(structure, schedule, sizes)[:1]:
-        packed = {state: _packed(structure, state) for state in model.domains[c] if state is not None}
-        for wanted in sorted(set(packed.values()) - {packed[schedule.states[c]]}):
+        place, domain, chosen = structure.places[c], model.domains[c], schedule.states[c]
+        packed = {state: _packed(structure, state) for state in domain if state is not None}
+        for wanted in sorted(set(packed.values())):
             others = {state for state, copies in packed.items() if copies != wanted}
-            yield [_forbidding(structure.places[c], model.domains[c], others.__contains__)]
+            if wanted != packed[chosen]:
+                yield [_forbidding(place, domain, others.__contains__)]
+            for axis in _exchangeable(structure, chosen):
+                tiled = {state for state in packed if axis in state.nest}
+                yield [_forbidding(place, domain, (others | tiled).__contains__)]
 
 
 def _packed(structure: Structure, state: State) -> tuple[ClassId, ...]:
