@@ -73,6 +73,12 @@ def test_levels_are_the_systems_and_main_memory() -> None:
     assert found.levels[3].bandwidth_all == found.levels[3].bandwidth
 
 
+def test_no_memory_is_as_far_as_a_busy_neighbour_makes_it_look() -> None:
+    usual = DEFAULT.levels[-1].latency
+    far, beyond = (_measured({"memory chase": times * usual}).levels[-1].latency for times in (7.0, 9.0))
+    assert (far, beyond) == (pytest.approx(7.0 * usual, rel=0.01), usual)
+
+
 @pytest.mark.parametrize(("side_by_side", "gain"), [(0.8, 1.25), (1.1, 1.0)])
 def test_what_memory_gains_by_rows_side_by_side(side_by_side: float, gain: float) -> None:
     levels = _measured({"abreast": side_by_side}).levels
