@@ -1,7 +1,7 @@
 """Kernels found by the cost model alone against their peers, on the CPU.
 
     python -m benchmarks.cpu [--threads N] [--rounds N] [--calm SECONDS] [--only CONTESTANT ...] [workload ...]
-    python -m benchmarks.cpu --breadth ...                  # breadth.py, unseen.py, newcomers.py, resized.py
+    python -m benchmarks.cpu --breadth ...                  # breadth, unseen, newcomers, strangers, resized
 
 Every contestant has a process of its own, with ``--threads`` threads on as many processors; they are asked in turn for
 one timed call, in a new order each round, while the others sleep; it follows untimed ones, which wake its cores and

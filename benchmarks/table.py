@@ -20,6 +20,7 @@ from benchmarks.breadth import SEEN
 from benchmarks.contest import OURS
 from benchmarks.newcomers import NEWCOMERS
 from benchmarks.resized import RESIZED
+from benchmarks.strangers import STRANGERS
 from benchmarks.unseen import UNSEEN
 from benchmarks.workloads import HARNESS, WORKLOADS, Workload
 
@@ -58,7 +59,7 @@ def line(workload: Workload, one: Row, two: Row | None) -> str:
 def breadth(ones: Mapping[str, Row], twos: Mapping[str, Row]) -> list[str]:
     """The rows of workloads without targets that have results, the last that were written down first, with means."""
     lines: list[str] = []
-    for group in (RESIZED, NEWCOMERS, UNSEEN, SEEN):
+    for group in (RESIZED, STRANGERS, NEWCOMERS, UNSEEN, SEEN):
         known = [w for w in group if w.name in ones]
         if known:
             lines += [*_HEAD, *(line(w, ones[w.name], twos.get(w.name)) for w in known), _mean(known, ones, twos), ""]
