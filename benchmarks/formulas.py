@@ -31,6 +31,11 @@ def attention_softcap(ops: Any, q: Any, k: Any, bias: Any, v: Any) -> Any:
     return ops.matmul(ops.softmax(ops.tanh(scores / SOFT_CAP) * SOFT_CAP), v)
 
 
+def heads_softcap(ops: Any, q: Any, k: Any, v: Any) -> Any:
+    scores = ops.matmul(q, ops.transposed(k)) * 0.125
+    return ops.matmul(ops.softmax(ops.tanh(scores / SOFT_CAP) * SOFT_CAP), v)
+
+
 def mlp(ops: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     return ops.matmul(ops.relu(ops.matmul(x, w1) + b1), w2) + b2
 

@@ -124,6 +124,8 @@ CASES = (
     _matmul(8192, "tf32x3", 1.0),
     _attention(64),
     _attention(128),
+    Case("soft-cap 16x4096x64", "attention_heads_softcap", ((16, 4096, 64),) * 3, ((3, 40, 8),) * 3,
+         formulas.heads_softcap, "best", 1.2, (True, True, True), sample=2),
     _attention(64, "tf32x3"),
     _attention(128, "tf32x3"),
     Case("gaussian sum 65536x3", "gaussian_sum", ((65536, 3), (65536, 3), (65536,)), ((50, 3), (60, 3), (60,)),

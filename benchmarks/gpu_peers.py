@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from benchmarks.formulas import SOFT_CAP
 from benchmarks.gpu_cases import Case
 
 Call = Callable[..., Any]
@@ -30,6 +31,8 @@ def peers(torch: Any, case: Case, compile: Callable[[Call], Call]) -> Iterator[t
         case "attention_heads":
             yield "SDPA", lambda q, k, v: _sdpa(torch, q, k, v)
             yield "SDPA, efficient", lambda q, k, v: _efficient(torch, q, k, v)
+        case "attention_heads_softcap":
+            yield "FlexAttention", _flex(torch, compile)
         case "gaussian_sum":
             yield "torch, chunked", lambda x, y, v: torch.cat([plain(part, y, v) for part in x.split(_CHUNK)])
             yield "torch.compile, differences", compile(_differences)
@@ -59,6 +62,15 @@ def _efficient(torch: Any, q: Any, k: Any, v: Any) -> Any:
     backend = importlib.import_module("torch.nn.attention")
     with backend.sdpa_kernel(backend.SDPBackend.EFFICIENT_ATTENTION):
         return _sdpa(torch, q, k, v)
+
+
+def _flex(torch: Any, compile: Callable[[Call], Call]) -> Call:
+    attention = compile(importlib.import_module("torch.nn.attention.flex_attention").flex_attention)
+
+    def capped(score: Any, *_: Any) -> Any:
+        return SOFT_CAP * torch.tanh(score / SOFT_CAP)
+
+    return lambda q, k, v: attention(q[None], k[None], v[None], score_mod=capped, scale=0.125)[0]
 
 
 def _differences(x: Any, y: Any, v: Any) -> Any:

@@ -1,0 +1,5 @@
+scores = i("hik*hjk~hijk") >> i("+hijk~hij") >> i("hij*0.125~hij")
+tanh = i("hij*2~hij") >> i("^hij~hij") >> i("hij+1~hij") >> i("2/hij~hij") >> i("1-hij~hij")
+softcap = i("hij/20~hij") >> tanh >> i("hij*20~hij")
+softmax = (I & i(">hij~hi")) >> i("hij-hi~hij") >> i("^hij~hij") >> (I & i("+hij~hi")) >> i("hij/hi~hij")
+scores >> softcap >> softmax >> i("hij*hjk~hikj") >> i("+hikj~hik")
