@@ -1,0 +1,1 @@
+(i("ik-jk~kji|i:8,j:4:12|jij'kj''i'") >> (I & I) >> i("kji*kji~kji|i:8,j:4:12|jij'kj''i'01") & i("ik+jk~kji|i:8,j:4:12|jij'kj''i'")) >> i("kji/kji~kji|i:8,j:4:12|jij'kj''i'01") >> i("+kji~ij|i:8,j:4:12|jij'kj''i'0")

@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:6,j:3:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:3:16|jij'ki'j''0") | ((I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|j1iki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0") | i("+lj~lj|j:48,l:16|jll'j'")) >> i("il*lj~lij|i:6,j:3:16|j1ij'li'j''") >> i("+lij~ij|i:6,j:3:16|jij'li'j''0")) >> i("ij+ij~ij|i:6,j:48|ji01i'j'")

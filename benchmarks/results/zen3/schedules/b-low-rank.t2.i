@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:6,j:3:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:3:16|jij'ki'j''0") | (i("ik*kj~kij|i:16:6,j:16,k:256|ikji'k'i''j'") >> i("+kij~ij|i:16:6,j:16,k:256|ikji'k'i''j'0") | i("+lj~lj|j:48,l:16|jll'j'")) >> i("il*lj~lij|i:6,j:3:16|j1ij'li'j''") >> i("+lij~ij|i:6,j:3:16|jij'li'j''0")) >> i("ij+ij~ij|i:6,j:48|ji01i'j'")

@@ -1,0 +1,1 @@
+(i("ikj*j~ikj") >> i("+ikj~ik||ikj0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") & I) >> (i("ik*ikj~ikj|j:48|i0jkj'") >> i("+ikj~ij|j:48|ijkj'0") & i("+ik~i||i0k")) >> i("ij/i~ij||i01j")

@@ -1,0 +1,1 @@
+(I | ((I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|j1iki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0") | i("+jk~kj|j:512|jkj'")) >> i("ik*kj~kij|i:4:6,j:32:16|j1ii'j'ki''j''") >> i("+kij~ij|i:4:6,j:32:16|jii'j'ki''j''0")) >> i("ij-ij~ij|i:24,j:512|ji1i'j'")

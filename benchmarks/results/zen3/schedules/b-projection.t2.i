@@ -1,0 +1,1 @@
+(I | ((I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|j1iki'j'") >> i("+kij~ij|i:6,j:16|jiki'j'0") | i("+jk~kj|j:512|jkj'")) >> i("ik*kj~kij|i:6,j:32:16|j1ij'ki'j''") >> i("+kij~ij|i:6,j:32:16|jij'ki'j''0")) >> i("ij-ij~ij|i:6,j:512|ji1i'j'")

@@ -1,0 +1,1 @@
+i("jil*0.125~jli|i:48|jili'") >> i("jli*jkl~jlki|i:3:16,k:16:6|ji0kk'i'lk''i''") >> i("+jlki~jki|i:3:16,k:16:6|jikk'i'lk''i''0") >> i("-jki~jki|i:48,k:96|jik0k'i'") >> i("^jki~jki|i:48,k:96|jikk'i'0") >> i("jki+1~jki|i:48,k:96|jikk'i'0") >> i("1/jki~jki|i:48,k:96|jikk'i'1") >> i("lki*lkj~lkij|i:8:6,j:16,k:96|lik0ji'k'i''j'") >> i("+lkij~lij|i:8:6,j:16,k:96|likji'k'i''j'0")

@@ -1,0 +1,1 @@
+((I | I) & i("j-ij~ij|i:6,j:128|iji'j'") >> i(">ij~i|i:6|i0i'j")) >> (I | I | I & I) >> (i("j-ij~ij|i:6|") >> i("ij-i~ij|i:6|i1i'j0") >> i("^ij~ij|i:6|ii'j0") >> i("+ij~i|i:6|ii'j0") >> i("$i~i|i:6|i0i'") | I) >> i("i+i~i|i:6|i1i'0")

@@ -1,0 +1,1 @@
+i("+il~li|i:128|ili'") >> i("li-kl~lki|i:8:16,k:6|i0ki'lk'i''") >> (I & I) >> i("lki*lki~lki|i:8:16,k:6|iki'lk'i''01") >> i("+lki~ki|i:8:16,k:6|iki'lk'i''0") >> i("ki+1~ki|i:128,k:6|ik0k'i'") >> i("1/ki~ki|i:128,k:6|ikk'i'1") >> i("ki*kj~kji|i:8:16,j:4|i0ji'kj'i''") >> i("+kji~ij|i:8:16,j:4|iji'kj'i''0")

@@ -1,0 +1,1 @@
+(i("+ilk~ilk|k:8,l:32|klil'k'") | i("+jlk~jlk|k:8,l:32|kljl'k'")) >> ~i("jlk*ilk~jlik|i:6,k:8|k01ijli'k'") >> i("+jlik~ijk|i:6,k:8|kijli'k'0")
