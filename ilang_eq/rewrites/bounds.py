@@ -6,7 +6,8 @@
     (tame t)             both are within ``TAME`` of zero
 
 by interval arithmetic (papers_notes/intervals.md). What several forms of a term say is intersected. Each step widens
-the interval a little, so that rounding never makes it too narrow, and no cycle of equal terms narrows it for ever.
+the interval by more than a kernel rounds, so that what it computes is in there as well, and no cycle of equal terms
+narrows an interval for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ilang_eq.rewrites.rules import Rule
 TAME = 50.0
 """e^x is between 2e-22 and 5e21 then: a million of them, times something ordinary, neither overflow nor vanish."""
 
-_WIDER = 1e-9
+_WIDER = 1e-6
+"""Of an end of an interval: some units in the last place of float32."""
 
 _POWER = f"(^ {math.e!r} a)"
 
