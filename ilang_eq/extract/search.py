@@ -220,7 +220,7 @@ def _otherwise(model: AdditiveModel, schedule: Schedule, sizes: Mapping[AxisId, 
 def _exchangeable(structure: Structure, state: State) -> list[AxisId]:
     """The tiled axes of which there is another that the same operands have, and that has no tiles."""
     read = [x for x in structure.sources(state.fusion) if not isinstance(x, Number)]
-    operands = [set(structure.axes(x.of)) if isinstance(x, Computed) else set(x.axes) for x in read]
+    operands = [x.names(structure.axes(x.of)) if isinstance(x, Computed) else x.axes for x in read]
     having = {axis: [axis in operand for operand in operands] for axis in structure.axes(state.root.of)}
     others = [having[axis] for axis in having if axis not in state.nest]
     return [axis for axis in state.nest if axis in having and having[axis] in others]
