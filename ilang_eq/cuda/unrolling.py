@@ -9,9 +9,10 @@ from ilang_eq.cuda.storage import Home
 from ilang_eq.cuda.tiles import IN_FLIGHT
 from ilang_eq.cuda.walks import leaves_of, loops_of, places_of, statements
 
-UNROLLED, UNROLLED_READING = 1024, 128
+UNROLLED, UNROLLED_READING = 2048, 128
 """Statements that a loop which every thread runs in full is unrolled to, as far as that needs no more trips: fewer
-where device memory is read, since what is under way takes registers."""
+where device memory is read, since what is under way takes registers. With half of them products take 1.03 of the time
+on an H200, attention 1.00 and 1.01; twice as many are no better."""
 
 
 def trips_of(node: Sweep, block: Block) -> int | None:

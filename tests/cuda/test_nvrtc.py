@@ -77,8 +77,8 @@ def test_matrices_are_loaded_whole(name: str) -> None:
 def test_a_product_reads_shared_memory_in_runs() -> None:
     """The loop with the products takes four floats at once from both copies."""
     loop = busiest_block(assembly(emit(program(matmul(128, 16))).source, 90), "fma.rn.f32")
-    assert loop.count("fma.rn.f32") == 512
-    assert loop.count("ld.shared.v4.f32") == 32
+    assert loop.count("fma.rn.f32") == 1024, "all sixteen depths"
+    assert loop.count("ld.shared.v4.f32") == 64
     assert "ld.shared.f32" not in loop
 
 
