@@ -17,6 +17,8 @@ from benchmarks.formulas import EPSILON
 from benchmarks.workloads import Formula, Input, Shape, Workload
 
 SOFTMAX = '(I & i(">{0}~{1}")) >> i("{0}-{1}~{0}") >> i("^{0}~{0}") >> (I & i("+{0}~{1}")) >> i("{0}/{1}~{0}")'
+PRODUCT = 'i("ik*kj~ijk") >> i("+ijk~ij")'
+SIGMOID = 'i("-{0}~{0}") >> i("^{0}~{0}") >> i("{0}+1~{0}") >> i("1/{0}~{0}")'
 
 
 def row(

@@ -26,14 +26,16 @@ def attention(ops: Any, q: Any, k: Any, v: Any) -> Any:
     return ops.matmul(ops.softmax(ops.matmul(q, ops.transposed(k))), v)
 
 
-def attention_softcap(ops: Any, q: Any, k: Any, bias: Any, v: Any) -> Any:
-    scores = ops.matmul(q, ops.transposed(k)) * 0.125 + bias
+def _capped(ops: Any, scores: Any, v: Any) -> Any:
     return ops.matmul(ops.softmax(ops.tanh(scores / SOFT_CAP) * SOFT_CAP), v)
+
+
+def attention_softcap(ops: Any, q: Any, k: Any, bias: Any, v: Any) -> Any:
+    return _capped(ops, ops.matmul(q, ops.transposed(k)) * 0.125 + bias, v)
 
 
 def heads_softcap(ops: Any, q: Any, k: Any, v: Any) -> Any:
-    scores = ops.matmul(q, ops.transposed(k)) * 0.125
-    return ops.matmul(ops.softmax(ops.tanh(scores / SOFT_CAP) * SOFT_CAP), v)
+    return _capped(ops, ops.matmul(q, ops.transposed(k)) * 0.125, v)
 
 
 def mlp(ops: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -62,18 +64,18 @@ def linear_logsumexp(ops: Any, x: Any, w: Any) -> Any:
     return ops.logsumexp(ops.matmul(x, ops.transposed(w)))
 
 
-def _squared_distances(ops: Any, x: Any, y: Any) -> Any:
+def squared_distances(ops: Any, x: Any, y: Any) -> Any:
     """By the expanded square, as libraries without fusion do it: the differences would take points² · dimensions."""
     xs, ys = ops.sum(x * x, axis=-1, keepdims=True), ops.sum(y * y, axis=-1, keepdims=True)
     return ops.relu(xs + ops.transposed(ys) - ops.matmul(x, ops.transposed(y)) * 2.0)
 
 
 def gaussian_sum(ops: Any, x: Any, y: Any, v: Any) -> Any:
-    return ops.matmul(ops.exp(-_squared_distances(ops, x, y)), v)
+    return ops.matmul(ops.exp(-squared_distances(ops, x, y)), v)
 
 
 def nearest(ops: Any, x: Any, y: Any) -> Any:
-    return ops.sqrt(ops.min(_squared_distances(ops, x, y), axis=-1, keepdims=False))
+    return ops.sqrt(ops.min(squared_distances(ops, x, y), axis=-1, keepdims=False))
 
 
 def decode(ops: Any, q: Any, k: Any, v: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.breadth import LOG_SUM, SEEN, SOFTMAX, attention, product, row, total
+from benchmarks.breadth import LOG_SUM, PRODUCT, SEEN, SIGMOID, SOFTMAX, attention, product, row, total
 from benchmarks.formulas import EPSILON
 from benchmarks.resized import RESIZED
 from benchmarks.strangers import STRANGERS
@@ -15,9 +15,7 @@ from benchmarks.unseen import UNSEEN, gelu, normalised
 from benchmarks.workloads import Workload
 
 _N = 4096
-_PRODUCT = 'i("ik*kj~ijk") >> i("+ijk~ij")'
 _SCORES = 'i("ik*jk~ijk") >> i("+ijk~ij")'
-_SIGMOID = 'i("-{0}~{0}") >> i("^{0}~{0}") >> i("{0}+1~{0}") >> i("1/{0}~{0}")'
 _SQUARE = '(I & I) >> i("{0}*{0}~{0}")'
 _CUBE = f'(I & ({_SQUARE})) >> i("{{0}}*{{0}}~{{0}}")'
 _CENTRED = '(I & (i("+{0}~{1}") >> i("{1}/{2}~{1}"))) >> i("{0}-{1}~{0}")'
@@ -90,7 +88,7 @@ NEWCOMERS: tuple[Workload, ...] = (
     row(
         "logistic-gradient",
         "Xᵀ·(sigmoid(X·w) − y), 16384×512",
-        f'fitted = i("bi*i~bi") >> i("+bi~b") >> {_SIGMOID.format("b")}\n'
+        f'fitted = i("bi*i~bi") >> i("+bi~b") >> {SIGMOID.format("b")}\n'
         '((I & I) | I | I) >> (I | ((fitted | I) >> i("b-b~b"))) >> i("bi*b~ib") >> i("+ib~i")',
         ((16384, 512), (512,), (16384,)),
         _logistic_gradient,
@@ -112,8 +110,8 @@ NEWCOMERS: tuple[Workload, ...] = (
         "GELU(x·w + b), 512×768→3072",
         f"cube = {_CUBE.format('ij')}\n"
         'inner = ((cube >> i("ij*0.044715~ij")) & I) >> i("ij+ij~ij") >> i("ij*1.5957691216~ij")\n'
-        f'gelu = (I & (inner >> {_SIGMOID.format("ij")})) >> i("ij*ij~ij")\n'
-        f'({_PRODUCT} | I) >> i("ij+j~ij") >> gelu',
+        f'gelu = (I & (inner >> {SIGMOID.format("ij")})) >> i("ij*ij~ij")\n'
+        f'({PRODUCT} | I) >> i("ij+j~ij") >> gelu',
         ((512, 768), (768, 3072), (3072,)),
         lambda ops, x, w, b: gelu(ops, ops.matmul(x, w) + b),
         {"fma": 512.0 * 768 * 3072, "exp": 512.0 * 3072},
@@ -194,7 +192,7 @@ NEWCOMERS: tuple[Workload, ...] = (
     row(
         "norm-of-product",
         "Σ (A·B)², 1024³",
-        f'{_PRODUCT} >> {_SQUARE.format("ij")} >> i("+ij~.")',
+        f'{PRODUCT} >> {_SQUARE.format("ij")} >> i("+ij~.")',
         ((1024, 1024), (1024, 1024)),
         total(lambda ops, a, b: ops.matmul(a, b) * ops.matmul(a, b)),
         {"fma": 1024.0**3},
@@ -203,7 +201,7 @@ NEWCOMERS: tuple[Workload, ...] = (
     row(
         "three-layers",
         "64→128→128→16 with ReLU, 16384 rows",
-        f'layer = {_PRODUCT} >> i("0>ij~ij")\n((layer | I) >> layer | I) >> {_PRODUCT}',
+        f'layer = {PRODUCT} >> i("0>ij~ij")\n((layer | I) >> layer | I) >> {PRODUCT}',
         ((16384, 64), (64, 128), (128, 128), (128, 16)),
         _layers,
         {"fma": 16384.0 * (64 * 128 + 128 * 128 + 128 * 16)},
@@ -222,7 +220,7 @@ NEWCOMERS: tuple[Workload, ...] = (
         "group-norm-silu",
         "group norm and SiLU, 64×32 of 3136",
         f"normal = {_NORMAL.format('bgs', 'bg', '3136')}\n"
-        f'normal >> (I & ({_SIGMOID.format("bgs")})) >> i("bgs*bgs~bgs")',
+        f'normal >> (I & ({SIGMOID.format("bgs")})) >> i("bgs*bgs~bgs")',
         ((64, 32, 3136),),
         lambda ops, x: ops.silu(normalised(ops, x)),
         {"add": 2.0 * 64 * 32 * 3136, "exp": 64.0 * 32 * 3136},

@@ -7,30 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.breadth import LOG_SUM, SOFTMAX, product, row
+from benchmarks.breadth import LOG_SUM, PRODUCT, SIGMOID, SOFTMAX, product, row
+from benchmarks.formulas import squared_distances
 from benchmarks.workloads import Workload
 
-_SIGMOID = 'i("-{0}~{0}") >> i("^{0}~{0}") >> i("{0}+1~{0}") >> i("1/{0}~{0}")'
 _TANH = 'i("{0}*2~{0}") >> i("^{0}~{0}") >> i("{0}+1~{0}") >> i("2/{0}~{0}") >> i("1-{0}~{0}")'
 _SQUARED_DISTANCE = 'i("ik-jk~ijk") >> (I & I) >> i("ijk*ijk~ijk") >> i("+ijk~ij")'
-_PRODUCT = 'i("ik*kj~ijk") >> i("+ijk~ij")'
 
 
 def _sigmoid_attention(ops: Any, q: Any, k: Any, v: Any) -> Any:
     return ops.einsum("hij,hjk->hik", ops.sigmoid(ops.einsum("hik,hjk->hij", q, k) * 0.125), v)
 
 
-def _distances(ops: Any, x: Any, y: Any) -> Any:
-    xs, ys = (ops.sum(a * a, axis=-1, keepdims=False) for a in (x, y))
-    return ops.relu(ops.expand(xs, 1) + ops.expand(ys, 0) - ops.matmul(x, ops.transposed(y)) * 2.0)
-
-
 def _kernel_regression(ops: Any, x: Any, y: Any, v: Any) -> Any:
-    return ops.matmul(ops.softmax(-_distances(ops, x, y)), v)
+    return ops.matmul(ops.softmax(-squared_distances(ops, x, y)), v)
 
 
 def _student(ops: Any, x: Any, y: Any, v: Any) -> Any:
-    return ops.matmul(1.0 / (_distances(ops, x, y) + 1.0), v)
+    return ops.matmul(1.0 / (squared_distances(ops, x, y) + 1.0), v)
 
 
 def _pooled_attention(ops: Any, x: Any, w: Any) -> Any:
@@ -61,7 +55,7 @@ STRANGERS: tuple[Workload, ...] = (
         "sigmoid-attention",
         "attention by sigmoids, 8 heads of 1024×64",
         'scores = i("hik*hjk~hijk") >> i("+hijk~hij") >> i("hij*0.125~hij")\n'
-        f'(scores >> {_SIGMOID.format("hij")} | I) >> i("hij*hjk~hikj") >> i("+hikj~hik")',
+        f'(scores >> {SIGMOID.format("hij")} | I) >> i("hij*hjk~hikj") >> i("+hikj~hik")',
         ((8, 1024, 64),) * 3,
         _sigmoid_attention,
         {"fma": 2.0 * 8 * 1024 * 1024 * 64, "exp": 8.0 * 1024 * 1024, "div": 8.0 * 1024 * 1024},
@@ -100,7 +94,7 @@ STRANGERS: tuple[Workload, ...] = (
         "squeeze and excite, 16×256×784",
         'means = i("+bcs~bc") >> i("bc/784~bc")\n'
         'first = i("bc*cd~bcd") >> i("+bcd~bd") >> i("0>bd~bd")\n'
-        f'second = i("bd*dc~bdc") >> i("+bdc~bc") >> {_SIGMOID.format("bc")}\n'
+        f'second = i("bd*dc~bdc") >> i("+bdc~bc") >> {SIGMOID.format("bc")}\n'
         '((I & means) | I | I) >> (I | ((first | I) >> second)) >> i("bcs*bc~bcs")',
         ((16, 256, 784), (256, 64), (64, 256)),
         _squeeze_excite,
@@ -109,8 +103,8 @@ STRANGERS: tuple[Workload, ...] = (
     ),
     row(
         "low-rank",
-        "x·w + (x·a)·b, 512×1024→1024, rank 16",
-        f'adapted = ({_PRODUCT} | I) >> {_PRODUCT}\n({_PRODUCT} | adapted) >> i("ij+ij~ij")',
+        "x·w + (y·a)·b, 512×1024→1024, rank 16",
+        f'adapted = ({PRODUCT} | I) >> {PRODUCT}\n({PRODUCT} | adapted) >> i("ij+ij~ij")',
         ((512, 1024), (1024, 1024), (512, 1024), (1024, 16), (16, 1024)),
         lambda ops, x, w, y, a, b: ops.matmul(x, w) + ops.matmul(ops.matmul(y, a), b),
         {"fma": 512.0 * 1024 * (1024 + 32)},
@@ -187,7 +181,7 @@ STRANGERS: tuple[Workload, ...] = (
     ),
     row(
         "projection",
-        "x − (x·q)·qᵀ, 8192×512, rank 16",
+        "x − (y·q)·pᵀ, 8192×512, rank 16",
         'inner = i("ik*kr~irk") >> i("+irk~ir")\n'
         '(I | ((inner | I) >> i("ir*kr~ikr") >> i("+ikr~ik"))) >> i("ik-ik~ik")',
         ((8192, 512), (8192, 512), (512, 16), (512, 16)),
@@ -197,8 +191,8 @@ STRANGERS: tuple[Workload, ...] = (
     ),
     row(
         "gated-unit",
-        "sigmoid(x·w) ⊙ tanh(x·u), 512×512→1024",
-        f'({_PRODUCT} >> {_SIGMOID.format("ij")} | {_PRODUCT} >> {_TANH.format("ij")}) >> i("ij*ij~ij")',
+        "sigmoid(x·w) ⊙ tanh(y·u), 512×512→1024",
+        f'({PRODUCT} >> {SIGMOID.format("ij")} | {PRODUCT} >> {_TANH.format("ij")}) >> i("ij*ij~ij")',
         ((512, 512), (512, 1024), (512, 512), (512, 1024)),
         lambda ops, x, w, y, u: ops.sigmoid(ops.matmul(x, w)) * ops.tanh(ops.matmul(y, u)),
         {"fma": 2.0 * 512 * 512 * 1024, "exp": 2.0 * 512 * 1024},
