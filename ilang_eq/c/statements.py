@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -55,7 +55,7 @@ class Statements:
         layout: where its buffers live.
         used: collects what the text relies on.
         names: variables that stand for places, while they are accumulated into.
-        streamed: outputs that may be written past the caches.
+        streamed: outputs that may be written past the caches, each with the fewest floats that are.
         dispatch: prints the loop that hands out the tasks of a parallel loop.
         alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
         beside: prints what goes beside the steps of a loop that is marked.
@@ -64,7 +64,7 @@ class Statements:
     layout: Layout
     used: Used
     names: dict[Load, str] = field(default_factory=dict)
-    streamed: frozenset[str] = frozenset()
+    streamed: Mapping[str, int] = field(default_factory=dict)
     dispatch: Callable[[Parallel], list[str]] | None = None
     alike: frozenset[str] = frozenset()
     beside: Callable[[Loop], list[str]] | None = None
@@ -208,8 +208,8 @@ class Statements:
         body = Statements(self.layout, self.used, names).lines([s for s in loop.body if not isinstance(s, For)])
         target = single_place(loop) if alone else streamed_place(loop, self.streamed)
         if target is not None and not names:
-            streamed, span = target.buffer in self.streamed, (first, last)
-            bursts = burst_lines(loop, target, span, body, self.layout, self.used, streamed=streamed, alone=alone)
+            fewest, span = self.streamed.get(target.buffer), (first, last)
+            bursts = burst_lines(loop, target, span, body, self.layout, self.used, fewest=fewest, alone=alone)
             if bursts:
                 return bursts
         lines = self._vectorised(node, (first, last), clauses, body)

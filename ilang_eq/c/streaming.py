@@ -15,7 +15,7 @@ from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines
 from ilang_eq.lower.addresses import size_text
 from ilang_eq.lower.ir import Assign, For, Load
-from ilang_eq.lower.streamed import FEWEST, STREAMED_FLOATS
+from ilang_eq.lower.streamed import FEWEST
 from ilang_eq.lower.walk import replace_in_body, substituted
 from ilang_eq.lower.widths import WIDTHS
 from ilang_eq.lower.within import moved
@@ -32,18 +32,18 @@ def burst_lines(
     layout: Layout,
     used: Used,
     *,
-    streamed: bool,
+    fewest: int | None,
     alone: bool,
 ) -> list[str]:
     """``loop`` over ``span``; ``body`` is its scalar text. Empty if neither streaming nor stages gain anything.
 
-    By bursts that are ``streamed`` if ``target`` is large; by others in stages, if it has any, and if it is ``alone``:
-    in other loops it is short.
+    By bursts that are streamed if ``target`` has the ``fewest`` floats for that; by others in stages, if it has any,
+    and if it is ``alone``: in other loops it is short.
     """
     begin, end = span
     first = f"{loop.variable}_first"
     lines: list[str] = []
-    if streamed:
+    if fewest is not None:
         floats = " * ".join(size_text(size) for size in layout.buffers[target.buffer].dims)
         length = end if begin == "0" else f"{end} - {begin}"
         stream = _until_aligned(loop, target, begin, body, layout)
@@ -51,7 +51,7 @@ def burst_lines(
             nest = burst(loop, first, frozenset({target.buffer}), floats_each)
             vectors = staged_nest_lines(nest, layout, used, alike=True) or nest_lines(nest, layout, used, alike=True)
             stream += [_strips(first, end, floats_each), *indented(vectors), "}"]
-        lines += [f"if ({floats} >= {STREAMED_FLOATS} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
+        lines += [f"if ({floats} >= {fewest} && {length} >= {FEWEST}) {{", *indented(stream), "}"]
     if alone:
         stages = staged_nest_lines(burst(loop, first, frozenset()), layout, used, alike=True)
         lines += [_strips(first, end, BURST), *indented(stages), "}"] if stages else []

@@ -73,11 +73,6 @@ SHORT = 16
 """Bytes of vectors that do not lie in two lines, as arrays begin at a multiple of that."""
 PAGE = 4096
 """Bytes in a page; systems that use larger ones for arrays of this size do so behind our back."""
-ABREAST = 4.0, 6.0, 8.0
-"""Rows side by side that come quickest, from and to, and those that gain nothing any more. Of 128 MiB 20 GB/s come in
-one row at a time on Zen 3, 21 and 25 in two and in four to eight rows of 16 KiB, 256 bytes of each in turn, 23 and 27
-in those of 512 KiB; but products of two, four, six, eight and twelve heads at a time, 2 MiB apart, take 0.75, 0.68,
-0.75, 0.9 and 1.6 of the time of one."""
 ELEMENT_BYTES = 4
 """Bytes of a float."""
 
@@ -110,7 +105,8 @@ class Traffic(NamedTuple):
         apart: in lines that no prefetcher sees coming.
         waited: of accumulators, which the next addition waits for.
         contending: in lines that drive each other out before more than a few of their floats are read.
-        abreast: of the first, those of several rows that come side by side.
+        abreast: of the first those that are read, times the rows of their array that gain by it (``streams``).
+        streams: the same times the rows that are read in turn.
         crowded: of those contending, the part of a source's latency that each waits (``landing``).
         turning: of the first, those in whose pages prefetchers begin anew (``turning``).
     """
@@ -120,18 +116,20 @@ class Traffic(NamedTuple):
     waited: float = 0.0
     contending: float = 0.0
     abreast: float = 0.0
+    streams: float = 0.0
     crowded: float = 0.0
     turning: float = 0.0
 
     def times(self, factor: float) -> Traffic:
         """So much, ``factor`` times."""
-        bytes_, apart, waited, contending, side_by_side, crowded, turned = self
+        bytes_, apart, waited, contending, gaining, streams, crowded, turned = self
         return Traffic(
             bytes_ * factor,
             apart * factor,
             waited * factor,
             contending * factor,
-            side_by_side * factor,
+            gaining * factor,
+            streams * factor,
             crowded * factor,
             turned * factor,
         )
@@ -144,6 +142,7 @@ class Traffic(NamedTuple):
             self.waited + other.waited,
             self.contending + other.contending,
             self.abreast + other.abreast,
+            self.streams + other.streams,
             self.crowded + other.crowded,
             self.turning + other.turning,
         )
@@ -216,22 +215,6 @@ def offsets_of(counts: Sequence[float], strides: Sequence[int]) -> float:
     return min(prod(min(count, PAGE // each) for count, each in zip(counts, apart, strict=True)), PAGE // gcd(*apart))
 
 
-def abreast(runs: float | Figures, stride: int, stretch: float | Figures) -> Figures:
-    """How near ``runs`` come to what rows side by side gain at most: 0 is as one row by itself.
-
-    A prefetcher follows each in a page of its own, and so asks for more lines at a time. One page after another, it
-    begins anew.
-
-    Args:
-        stride: bytes from one to the next, none of which is longer.
-        stretch: bytes of one that are read before the others'.
-    """
-    least, most, too_many = ABREAST
-    several = np.minimum(1.0, (1.0 - 1.0 / runs) / (1.0 - 1.0 / least))
-    few = np.clip((too_many - runs) / (too_many - most), 0.0, 1.0)
-    return several * few * max(0.0, 1.0 - PAGE / stride) * np.maximum(0.0, 1.0 - stretch / PAGE)
-
-
 def turning(runs: float, stretch: float) -> float:
     """The share of their pages in which prefetchers begin anew, if ``runs`` rows are read in turns, a part of each.
 
@@ -257,9 +240,9 @@ class Span(NamedTuple):
 
     ``bytes`` is what it takes in lines; one run alone shares its last line. What is ``accumulated`` into is written,
     and read before anything can be added to it. ``pace`` is how the loops go through it; what is ``split`` is read in
-    vectors that lie in two lines each, as NumPy's arrays begin 16 bytes into one. The share ``abreast`` of it comes as
-    quickly as several rows side by side do, and the share ``turning`` in turns with other rows. Its runs begin at so
-    many ``offsets`` in a page.
+    vectors that lie in two lines each, as NumPy's arrays begin 16 bytes into one. So many of its rows as
+    ``abreast`` gain by coming side by side, of ``streams`` that do, and the share ``turning`` of it comes in turns with
+    other rows. Its runs begin at so many ``offsets`` in a page.
     """
 
     runs: float
@@ -270,7 +253,8 @@ class Span(NamedTuple):
     pace: Pace
     accumulated: bool = False
     split: bool = False
-    abreast: float = 0.0
+    abreast: float = 1.0
+    streams: float = 1.0
     turning: float = 0.0
     offsets: float = 1.0
 
@@ -282,7 +266,13 @@ class Span(NamedTuple):
             return Traffic(self.bytes * source.written)
         missed = max(self.pace.missed, self.pace.restarted) if source.bytes == inf else self.pace.missed
         foreseen = self.bytes * (1.0 - missed)
-        return Traffic(foreseen, self.bytes * missed, abreast=foreseen * self.abreast, turning=foreseen * self.turning)
+        return Traffic(
+            foreseen,
+            self.bytes * missed,
+            abreast=foreseen * self.abreast,
+            streams=foreseen * self.streams,
+            turning=foreseen * self.turning,
+        )
 
     @property
     def pages(self) -> float:

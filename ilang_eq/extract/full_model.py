@@ -37,6 +37,7 @@ from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.nest_cost import NS, NestCost, Part, Phase, computing
 from ilang_eq.extract.regions import Region, Seen, regions
+from ilang_eq.extract.streams import gained, together
 from ilang_eq.extract.tally import Known
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, evaluate, row_by_row
@@ -345,8 +346,10 @@ def _moving(
     stall = cost.stall
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
-        asked = sum(t.bytes if buffer in known.panels else t.abreast for buffer, t in found.items())
-        spared = moved.abreast * (1.0 - 1.0 / outer.abreast)
+        beside = float(gained(together(found.values()))) if machine.levels[-1].abreast > 1.0 else 0.0
+        sooner = {buffer: beside * t.bytes for buffer, t in found.items() if t.streams}
+        asked = sum(t.bytes if buffer in known.panels else sooner.get(buffer, 0.0) for buffer, t in found.items())
+        spared = sum(sooner.values()) * (1.0 - 1.0 / outer.abreast)
         unforeseen = _unforeseen(moved, share, outer, machine.in_flight)
         hidden = machine.hides * unforeseen
         hidden += waiting * share

@@ -30,13 +30,13 @@ from ilang_eq.extract.footprint import (
     Span,
     Spans,
     TranslationBuffer,
-    abreast,
     lines_of,
     offsets_of,
     size_of,
     turning,
 )
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.streams import rows_in_turn
 from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
@@ -219,7 +219,6 @@ class _Array(NamedTuple):
         dims: its dimensions.
         argument: whether it lies where the caller put it.
         prefetchers: how many rows of it they follow side by side.
-        gains: whether memory gains by several rows side by side.
         asked: whether more are asked for ahead, where memory has time (``c/ahead.py``, ``c/requests.py``).
         tile: whether the rows at hand are those of a tile, after which those of the next tile are asked for.
     """
@@ -227,7 +226,6 @@ class _Array(NamedTuple):
     dims: tuple[int, ...]
     argument: bool
     prefetchers: Prefetchers
-    gains: bool
     asked: bool = False
     tile: bool = False
 
@@ -293,9 +291,10 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     lines = runs * lines_of(run, array.argument) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     pace = array.pace(runs, _near(left, dims, stride), stride, before, run)
-    together = before.abreast
-    if array.gains and runs > 1.0 and stride > PAGE:
-        together = max(together, float(abreast(runs, stride, before.run)))
+    gaining, streams = before.abreast, before.streams
+    if runs > 1.0 and stride > PAGE:
+        gain, turn = rows_in_turn(runs, stride, before.run)
+        gaining, streams = max(gaining, float(gain)), max(streams, float(turn))
     turned = before.turning
     if runs > 1.0 and stride >= PAGE and before.run > START:
         turned = max(turned, turning(runs, before.run))
@@ -309,7 +308,8 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
         pace,
         before.accumulated,
         before.split,
-        together,
+        gaining,
+        streams,
         turned,
         offsets_of(left, strides) if runs > 1.0 else 1.0,
     )
@@ -344,9 +344,8 @@ def regions(
     """
     seen = {} if seen is None else seen
     prefetchers = Prefetchers(machine.streams, machine.page_streams, machine.restarts)
-    gains = machine.levels[-1].abreast > 1.0
     dims = {b.name: tuple(size_of(size, extents) for size in b.dims) for b in buffers}
-    arrays = {b.name: _Array(dims[b.name], b.role == "input", prefetchers, gains) for b in buffers}
+    arrays = {b.name: _Array(dims[b.name], b.role == "input", prefetchers) for b in buffers}
     return (_region(node, arrays, seen)[0] for node in nodes if isinstance(node, Loop))
 
 

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
-from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE, abreast
+from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
 from ilang_eq.extract.full_model import TRANSLATIONS
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
+from ilang_eq.extract.streams import gained, rows_in_turn
 from ilang_eq.rewrites.space import AxisId, Nest
 
 Costs = NDArray[np.float64]
@@ -354,7 +355,7 @@ class SizedRows:
                 runs = runs * tile
                 apart = stride if apart == PAGE else apart
             stride *= self.extents[axis]
-        return abreast(runs, apart, stretch)
+        return gained(rows_in_turn(runs, apart, stretch))
 
     def _line_waste(self, along: AxisId | None) -> tuple[Costs, Costs]:
         """(rows, places, G), or one number: elements in the lines of an operand in memory for each that is used.

@@ -48,5 +48,6 @@ def versions(program: Program, extents: Extents, machine: Machine) -> Iterator[V
         if found is not None and found.worthwhile(sizes(found.sizes)):
             yield Version(found.program, found.kernel, frozenset({found.target.buffer}), late=True)
         else:
-            streamed = streamed_outputs(settled, kernel) & outputs.keys()
-            yield Version(settled, kernel, frozenset(name for name in streamed if long_enough(outputs[name])))
+            streamed = streamed_outputs(settled, kernel).items()
+            past = (name for name, fewest in streamed if name in outputs and long_enough(outputs[name], fewest))
+            yield Version(settled, kernel, frozenset(past))

@@ -15,9 +15,9 @@ from ilang_eq import I, i
 from ilang_eq.c.build import build, find_compiler
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.c.library import load
-from ilang_eq.c.streaming import STREAMED_FLOATS
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.streamed import STREAMED_FLOATS
 from tests.c import programs
 from tests.c.programs import apply, at
 from tests.lower.test_passes import TILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -11,7 +12,7 @@ from ilang_eq.c import streaming
 from ilang_eq.c.emit import emit
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
-from ilang_eq.lower import lower
+from ilang_eq.lower import lower, streamed
 
 
 def streams(component: Component) -> int:
@@ -22,7 +23,7 @@ def streams(component: Component) -> int:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every output counts as large, and every row as long."""
-    monkeypatch.setattr(streaming, "STREAMED_FLOATS", 1)
+    monkeypatch.setattr(streamed, "STREAMED_FLOATS", 1)
     monkeypatch.setattr(streaming, "FEWEST", 40)
 
 
@@ -56,3 +57,22 @@ def test_what_is_streamed() -> None:
     assert not streams(i("*ij~ji")), "its loads are far apart"
     assert not streams(i("+ij~i")), "it is accumulated"
     assert streams(i("^i~i") >> (I & i("0>i~i"))) == 2, "the first result is read for the second"
+
+
+@pytest.mark.parametrize(
+    ("component", "arrays"),
+    [
+        (i("i*j~ij"), 1),
+        (i("2*ij~ij"), 2),
+        (i("ij+j~ij"), 2),
+        (i("ij*ij~ij"), 3),
+        ((I & I) >> i("ij*ij~ij"), 2),
+        ((I | (I | I) >> i("ij/ij~ij")) >> i("ij-ij~ij||ij1"), 4),
+    ],
+)
+def test_the_more_arrays_are_gone_through_the_shorter_they_are_where_it_streams(
+    component: Component, arrays: int
+) -> None:
+    """Those as long as the output, each once, but never a longer one than where there is no other."""
+    (found,) = re.findall(rf">= (\d+) && .* >= {streamed.FEWEST}\)", emit(lower(wire(component))))
+    assert int(found) == min(streamed.STREAMED_FLOATS, streamed.MOVED_FLOATS // arrays)

@@ -21,7 +21,6 @@ from ilang_eq.extract.footprint import (
     Span,
     Traffic,
     TranslationBuffer,
-    abreast,
     landing,
     lines_of,
     offsets_of,
@@ -36,8 +35,7 @@ from ilang_eq.lower import lower
 
 STREAMS = 16
 PAGE_STREAMS = 4
-PLAIN = replace(load("x86_64_avx512"), streams=STREAMS, page_streams=PAGE_STREAMS)
-MACHINE = replace(PLAIN, levels=(*PLAIN.levels[:-1], replace(PLAIN.levels[-1], abreast=1.5)))
+MACHINE = replace(load("x86_64_avx512"), streams=STREAMS, page_streams=PAGE_STREAMS)
 LEVEL, SOURCE, *_ = MACHINE.levels
 CACHE = Cache(LEVEL, SOURCE)
 PASSES = (I & i(">ij~i||ij")) >> (i("ij-i~ij||i1j") & I) >> i("+ij~i||i0j")
@@ -187,31 +185,6 @@ def test_short_pieces_of_rows_of_a_page_are_lost_one_by_one(rows: int, columns: 
 def test_short_pieces_of_rows_of_other_pages_are_counted_apart(rows: int, lost: float) -> None:
     region = nest(i(f"+lij~li|l:2,i:{rows},j:8|lijl'i'j'"), 4, 8 * rows, 64)
     assert region.whole["in0"].pace.missed == lost
-
-
-@pytest.mark.parametrize(
-    ("schedule", "share"),
-    [
-        ("||ij", 0.0),
-        ("|i:4,j:16|iji'j'", 1.0),
-        ("|i:6,j:16|iji'j'", 1.0),
-        ("|i:2,j:16|iji'j'", 2 / 3),
-        ("|i:4,j:16|ii'jj'", 0.0),
-        ("|i:8,j:16|iji'j'", 0.0),
-        ("|i:4,j:512|iji'j'", 0.5),
-    ],
-)
-def test_a_few_rows_side_by_side_come_quicker_than_one(schedule: str, share: float) -> None:
-    """If a little of each is read in turn; where memory gains nothing by it, nothing is."""
-    component, shape = i(f"+ij~i{schedule}"), (48, 1 << 20)
-    assert nest(component, *shape).whole["in0"].abreast == pytest.approx(share, abs=0.02)
-    assert nest(component, *shape, machine=PLAIN).whole["in0"].abreast == 0.0
-
-
-@pytest.mark.parametrize("stride", [1024, PAGE])
-def test_rows_that_share_a_page_or_end_with_it_gain_nothing_side_by_side(stride: int) -> None:
-    assert abreast(4.0, stride, 64.0) == 0.0
-    assert 0.4 < abreast(4.0, 2 * PAGE, 64.0) < 0.5
 
 
 @pytest.mark.parametrize(("op", "rows", "foreseen"), [("^", 24, True), ("^", 48, True), ("-", 24, False)])

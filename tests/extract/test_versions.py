@@ -59,6 +59,21 @@ def test_what_goes_past_the_caches_is_not_fetched_first() -> None:
     assert memory(TILED, LARGE) == pytest.approx(1.5 * copied, rel=0.01)
 
 
+@pytest.mark.parametrize(("text", "rows"), [("ij*2~ij", 1537), ("ij*ij~ij", 1025)])
+def test_what_goes_past_them_depends_on_all_that_is_gone_through(text: str, rows: int) -> None:
+    """48 MiB of it: one array that is read, or two."""
+    component = i(text)
+    inputs = text.count("ij") - 1
+
+    def past(rows: int) -> frozenset[str]:
+        extents = {(n, d): extent for n in range(inputs) for d, extent in enumerate((rows, 4096))}
+        (found,) = versions(lower(wire(component)), extents, MACHINE)
+        return found.past
+
+    assert past(rows) == {"out0"}
+    assert not past(rows - 2)
+
+
 def test_what_was_costed_before_is_not_taken_for_another_version() -> None:
     """The same kernel streams its output where nothing else reads it."""
     read_again, computed_again = (i("ij*2~ij") >> (I & i(order)) for order in ("+ij~i", "+ij~i||ij0"))

@@ -312,7 +312,7 @@ static NOINLINE void tasks_map0(int64_t first, int64_t last, const float *restri
 {
     {
         int64_t i_first = first;
-        if (in0_0 >= 8388608 && last - first >= 256) {
+        if (in0_0 >= 6291456 && last - first >= 256) {
             i_first += until_aligned(&out0[i_first]);
 #pragma omp simd
             for (int64_t i = first; i < i_first; i++) {
