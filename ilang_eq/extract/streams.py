@@ -23,8 +23,8 @@ three and four, and of two arrays one, two, four and six rows each take 1, 0.96,
 class Streams(NamedTuple):
     """Rows side by side: as many as ``gain`` come as quickly, of those that are read in ``turn``."""
 
-    gain: Figures
-    turn: Figures
+    gain: float | Figures
+    turn: float | Figures
 
 
 def rows_in_turn(runs: float | Figures, stride: int, stretch: float | Figures) -> Streams:
@@ -52,4 +52,4 @@ def together(found: Iterable[Traffic]) -> Streams:
     read = [traffic for traffic in found if traffic.streams]
     most = max((traffic.bytes for traffic in read), default=1.0)
     gain, turn = (sum(figures) / most for figures in ([t.abreast for t in read], [t.streams for t in read]))
-    return Streams(np.float64(gain), np.float64(turn))
+    return Streams(gain, turn)

@@ -16,9 +16,9 @@ STREAMED_FLOATS = 8 * 1024 * 1024
 gain as much on one thread of Zen 4, but take 1.3 to 1.4 of the time on two, and exponentials 1.09 on either."""
 MOVED_FLOATS = 12 * 1024 * 1024
 """The fewest floats of all arrays, as long as the output, that a loop goes through at once for that to be streamed: the
-last-level cache keeps nothing of 48 MiB until it comes round again. On Zen 3, at one and two threads, that gains as much
-as with twice of it: x + y takes 0.71 and 0.70 of the time, (x + y)·z 0.75 and 0.71, 2·x 0.68 and 0.72, exponentials
-0.88 and 0.83."""
+last-level cache keeps nothing of 48 MiB until it comes round again. On Zen 3, at one and two threads, that gains as
+much as with twice of it: x + y takes 0.71 and 0.70 of the time, (x + y)·z 0.75 and 0.71, 2·x 0.68 and 0.72, and
+exponentials 0.88 and 0.83."""
 FEWEST = 256
 """The shortest loop that streams."""
 LEAST_PART = 512
