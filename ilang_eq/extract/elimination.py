@@ -5,11 +5,13 @@ variable a value and costs the sum of its table entries. Eliminating a variable 
 and minimises it out, which leaves a *message* over its neighbours (Bertelè and Brioschi 1972; Dechter's bucket
 elimination, 1999). Exact; the width of the elimination order decides the price.
 
-Every table carries a last axis, the grid: tile sizes, for us. One pass answers all grid points.
+Every table carries a last axis, the grid: tile sizes, for us. One pass answers all grid points. A problem that others
+depart from by a table over one variable keeps its messages, and of these all hold that no such table reaches.
 
 Invariants:
   * inside, a table's grid comes first, and then its variables in elimination order: so inner loops are long
   * a bucket's tables have the bucket's variable on axis 1 and mention only variables eliminated later besides
+  * a kept message is what its bucket leaves of the problem's own tables, at the same grid points
   * with the later variables fixed, moving a bucket's variable changes the optimum by the change in its row
 """
 
@@ -18,7 +20,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -70,20 +72,28 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Domains, an elimination order, and tables whose scopes follow it, their grids first."""
+    """Domains, an elimination order, and tables whose scopes follow it, their grids first.
+
+    Args:
+        grid, step: points of the grid, and how many are answered at a time.
+        more: tables of its own, beside those of the problem that it departs from.
+        kept, own: messages by grid points and variable: those that ``more`` does not reach, and the others.
+    """
 
     domains: tuple[int, ...]
     order: tuple[int, ...]
     tables: tuple[Table, ...]
+    grid: int
+    step: int
+    more: tuple[Table, ...] = ()
+    kept: dict[tuple[int, int, int], Table] | None = None
+    own: dict[tuple[int, int, int], Table] | None = None
 
-    def at(self, point: int) -> _Problem:
-        """The problem of one grid point."""
-        return self.between(point, point + 1)
-
-    def between(self, lo: int, hi: int) -> _Problem:
-        """The problem of some grid points."""
-        tables = tuple(Table(t.scope, t.values if len(t.values) == 1 else t.values[lo:hi]) for t in self.tables)
-        return _Problem(self.domains, self.order, tables)
+    def solved(self) -> Solution:
+        """Its optima."""
+        starts = range(0, self.grid, self.step)
+        pieces = [_costs(self, lo, min(lo + self.step, self.grid)) for lo in starts]
+        return Solution(np.concatenate(pieces) if pieces else np.zeros(0), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +111,25 @@ class Solution:
         """
         if not np.isfinite(self.costs[point]):
             raise ValueError(f"no choice is allowed at grid point {point}")
-        buckets, _ = _forward(self.problem.at(point))
+        buckets, _ = _forward(self.problem, point, point + 1)
         return _complete(buckets, len(buckets), self.problem.domains)
 
+    def departing(self, tables: Sequence[Table]) -> Solution:
+        """The optimum with more ``tables``, each over one variable."""
+        problem = self.problem
+        if any(len(table.scope) != 1 for table in tables):
+            raise ValueError("what departs from a problem does so by tables over one variable")
+        for table in tables:
+            _check(table, problem.domains, problem.grid)
+        more = (*problem.more, *(_along(table, problem.order) for table in tables))
+        return replace(problem, more=more, own={}).solved()
 
-def eliminate(domains: Sequence[int], tables: Sequence[Table], grid: int) -> Solution:
+
+def eliminate(domains: Sequence[int], tables: Sequence[Table], grid: int, kept: bool = False) -> Solution:
     """Minimise the sum of ``tables`` over all choices, at each of ``grid`` points.
+
+    Args:
+        kept: whether messages are kept, for other solutions that depart from this one.
 
     Raises:
         TooWide: a single grid point needs a table over ``WIDEST``.
@@ -117,29 +140,20 @@ def eliminate(domains: Sequence[int], tables: Sequence[Table], grid: int) -> Sol
     order, width = _elimination_order(domains, tables)
     if width > WIDEST:
         raise TooWide(f"elimination needs a table of {width:.1e} entries", expected=f"at most {WIDEST:.0e}")
-    problem = _Problem(tuple(domains), order, tuple(_along(t, order) for t in tables))
     step = max(1, _IN_CACHE // max(width, 1))
-    pieces = [_costs(problem, lo, min(lo + step, grid)) for lo in range(0, grid, step)]
-    return Solution(np.concatenate(pieces) if pieces else np.zeros(0), problem)
+    along = tuple(_along(t, order) for t in tables)
+    return _Problem(tuple(domains), order, along, grid, step, kept={} if kept else None).solved()
 
 
 def best_k(
-    domains: Sequence[int],
-    tables: Sequence[Table],
-    grid: int,
-    k: int,
-    distinct: Callable[[Choice], Hashable] | None = None,
+    solution: Solution, k: int, distinct: Callable[[Choice], Hashable] | None = None
 ) -> list[tuple[float, int, Choice]]:
-    """The ``k`` cheapest (cost, grid point, choice), cheapest first.
+    """The ``k`` cheapest (cost, grid point, choice) of what was solved, cheapest first.
 
     Lawler's partition (1972), at no further elimination: a bucket's row prices every departure from a choice.
     Of choices that agree in ``distinct`` only the cheapest counts, over all grid points; without it every
     (grid point, choice) counts. Fewer than ``k`` come back when no more exist, or too many repeat.
-
-    Raises:
-        TooWide, ValueError: as ``eliminate``.
     """
-    solution = eliminate(domains, tables, grid)
     found: dict[Hashable, tuple[float, int, Choice]] = {}
     for looked, (point, choice) in enumerate(_cheapest_first(solution)):
         if len(found) == k or looked == k * _LOOKS_PER_CHOICE:
@@ -199,26 +213,34 @@ def _along(table: Table, order: tuple[int, ...]) -> Table:
 
 def _costs(problem: _Problem, lo: int, hi: int) -> Costs:
     """Optima at grid points lo to hi."""
-    _, constant = _forward(problem.between(lo, hi))
+    _, constant = _forward(problem, lo, hi)
     return np.broadcast_to(constant, (hi - lo,))
 
 
-def _forward(problem: _Problem) -> tuple[tuple[_Bucket, ...], Costs]:
-    """Eliminate every variable in order; the buckets, and the sum of what is left."""
+def _forward(problem: _Problem, lo: int, hi: int) -> tuple[tuple[_Bucket, ...], Costs]:
+    """Eliminate every variable in order at grid points lo to hi; the buckets, and the sum of what is left."""
     waiting: dict[int, list[Table]] = {v: [] for v in problem.order}
     constant: Costs = np.zeros(1)
-    for table in problem.tables:
+    for table in (*problem.tables, *problem.more):
+        values = table.values if len(table.values) == 1 else table.values[lo:hi]
         if table.scope:
-            waiting[table.scope[0]].append(table)
+            waiting[table.scope[0]].append(Table(table.scope, values))
         else:
-            constant = constant + table.values
+            constant = constant + values
     buckets: list[_Bucket] = []
     place = {v: n for n, v in enumerate(problem.order)}
+    reached = {table.scope[0] for table in problem.more}
     for v in problem.order:
         buckets.append(_Bucket(v, tuple(waiting[v])))
-        message = _message(buckets[-1], problem.domains, place)
+        messages = problem.own if v in reached else problem.kept
+        message = None if messages is None else messages.get((lo, hi, v))
+        if message is None:
+            message = _message(buckets[-1], problem.domains, place)
+            if messages is not None:
+                messages[lo, hi, v] = message
         if message.scope:
             waiting[message.scope[0]].append(message)
+            reached |= {message.scope[0]} if v in reached else set()
         else:
             constant = constant + message.values
     return tuple(buckets), constant
@@ -267,7 +289,8 @@ def _complete(
 
 def _cost_of(problem: _Problem, point: int, choice: Choice) -> float:
     """The sum of the table entries that ``choice`` picks."""
-    return math.fsum(float(t.values[(0, *(choice[v] for v in t.scope))]) for t in problem.at(point).tables)
+    tables = (*problem.tables, *problem.more)
+    return math.fsum(float(t.values[(point % len(t.values), *(choice[v] for v in t.scope))]) for t in tables)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -293,7 +316,7 @@ def _cheapest_first(solution: Solution) -> Iterator[tuple[int, Choice]]:
     while heap:
         part = heapq.heappop(heap)
         if part.point not in buckets:
-            buckets[part.point], _ = _forward(problem.at(part.point))
+            buckets[part.point], _ = _forward(problem, part.point, part.point + 1)
             whole = _complete(buckets[part.point], len(problem.order), problem.domains)
             part = _Part(part.cost, part.point, whole, len(problem.order), frozenset())
         yield part.point, part.best

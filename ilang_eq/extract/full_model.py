@@ -344,12 +344,10 @@ def _moving(
     """``cost`` with what ``moves`` phase by phase out of ``outer``, of which each ``waits`` so many nanoseconds."""
     phases: list[Phase] = []
     stall = cost.stall
+    gains = machine.levels[-1].abreast > 1.0
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
-        beside = float(gained(together(found.values()))) if machine.levels[-1].abreast > 1.0 else 0.0
-        sooner = {buffer: beside * t.bytes for buffer, t in found.items() if t.streams}
-        asked = sum(t.bytes if buffer in known.panels else sooner.get(buffer, 0.0) for buffer, t in found.items())
-        spared = sum(sooner.values()) * (1.0 - 1.0 / outer.abreast)
+        spared, asked = _sooner(found, outer, known, gains)
         unforeseen = _unforeseen(moved, share, outer, machine.in_flight)
         hidden = machine.hides * unforeseen
         hidden += waiting * share
@@ -364,6 +362,16 @@ def _moving(
         stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
+
+
+def _sooner(found: ByBuffer, outer: Level, known: Known, gains: bool) -> tuple[float, float]:
+    """The bytes not to be counted, as streams come quicker if memory ``gains`` by them, and those asked for ahead."""
+    share = float(gained(together(found.values()))) if gains and found else 0.0
+    read = sum([traffic.bytes for traffic in found.values() if traffic.streams]) if share else 0.0
+    panels = [traffic for buffer, traffic in found.items() if buffer in known.panels]
+    loose = read - sum([traffic.bytes for traffic in panels if traffic.streams])
+    asked = share * loose + sum([traffic.bytes for traffic in panels])
+    return share * read * (1.0 - 1.0 / outer.abreast), asked
 
 
 def _waiting_for_stores(cost: NestCost, rows: Sequence[bool], machine: Machine) -> NestCost:

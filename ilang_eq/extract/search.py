@@ -163,10 +163,11 @@ def _best(tiling: Tiling, at_starts: list[Table], starts: list[Tiles], k: int, d
     """
     model = tiling.model
     points, tables = _refined(tiling, starts, at_starts)
-    nearest = best_k(model.sizes, tables, len(points), min(k, _NEAREST), partial(_plan, model))
+    solution = eliminate(model.sizes, tables, len(points), kept=True)
+    nearest = best_k(solution, min(k, _NEAREST), partial(_plan, model))
     choices = [(point, choice) for _, point, choice in nearest]
     for forbidden in departures(model, model.schedule(choices[0][1]), tiling.sizes):
-        other = eliminate(model.sizes, [*tables, *forbidden], len(points))
+        other = solution.departing(forbidden)
         point = int(np.argmin(other.costs))
         if np.isfinite(other.costs[point]):
             choices.append((point, other.choice(point)))

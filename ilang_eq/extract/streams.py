@@ -44,12 +44,15 @@ def gained(streams: Streams) -> Figures:
     """How near ``streams`` come to what they gain at most: 0 is as one row by itself."""
     least, most, too_many = ABREAST
     several = np.minimum(1.0, (1.0 - 1.0 / np.maximum(streams.gain, 1.0)) / (1.0 - 1.0 / least))
-    return several * np.clip((too_many - streams.turn) / (too_many - most), 0.0, 1.0)
+    return several * np.minimum(1.0, np.maximum(0.0, (too_many - streams.turn) / (too_many - most)))
 
 
 def together(found: Iterable[Traffic]) -> Streams:
     """The streams of several arrays, each moved by one of ``found``: less of the smaller ones."""
-    read = [traffic for traffic in found if traffic.streams]
-    most = max((traffic.bytes for traffic in read), default=1.0)
-    gain, turn = (sum(figures) / most for figures in ([t.abreast for t in read], [t.streams for t in read]))
-    return Streams(gain, turn)
+    most = gain = turn = 0.0
+    for traffic in found:
+        if traffic.streams:
+            most = max(most, traffic.bytes)
+            gain += traffic.abreast
+            turn += traffic.streams
+    return Streams(gain / most, turn / most) if most else Streams(0.0, 0.0)

@@ -51,11 +51,57 @@ def test_costs_and_choices_equal_brute_force(problem: tuple[list[int], list[Tabl
                 solution.choice(g)
 
 
+@given(problems(), st.data())
+def test_departures_are_as_if_their_tables_had_been_there(
+    problem: tuple[list[int], list[Table], int], data: st.DataObject
+) -> None:
+    """One after another, as what one finds must not change what is kept for the next; and each departs further."""
+    domains, tables, grid = problem
+    kept = eliminate(domains, tables, grid, kept=True)
+    more: list[Table] = []
+    for _ in range(3 if domains else 0):
+        v = data.draw(st.integers(0, len(domains) - 1))
+        barred = data.draw(st.lists(st.booleans(), min_size=domains[v], max_size=domains[v]))
+        more.append(Table((v,), np.where(barred, np.inf, 0.0)[:, np.newaxis]))
+        for solution, all_ in (
+            (kept.departing(more[-1:]), [*tables, more[-1]]),
+            (kept.departing(more), [*tables, *more]),
+            (kept.departing(more[:-1]).departing(more[-1:]), [*tables, *more]),
+        ):
+            whole = eliminate(domains, all_, grid)
+            np.testing.assert_array_equal(solution.costs, whole.costs)
+            for g in np.flatnonzero(np.isfinite(whole.costs)):
+                assert solution.choice(int(g)) == whole.choice(int(g))
+    np.testing.assert_array_equal(kept.costs, eliminate(domains, tables, grid).costs)
+
+
+def test_what_departs_does_so_by_tables_over_one_variable() -> None:
+    solution = eliminate([2, 2], [], 1)
+    with pytest.raises(ValueError, match="over one variable"):
+        solution.departing([Table((0, 1), np.zeros((2, 2, 1)))])
+    with pytest.raises(ValueError, match="has shape"):
+        solution.departing([Table((0,), np.zeros((3, 1)))])
+
+
+def test_messages_that_nothing_reaches_are_not_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along a chain, a table at the end that goes last leaves all others."""
+    chain = [Table((n, n + 1), np.arange(9.0).reshape(3, 3, 1)) for n in range(4)]
+    kept = eliminate([3] * 5, chain, 1, kept=True)
+    found: list[int] = []
+    message = elimination._message
+    monkeypatch.setattr(
+        elimination, "_message", lambda bucket, *rest: (found.append(bucket.variable), message(bucket, *rest))[1]
+    )
+    last = kept.problem.order[-1]
+    kept.departing([Table((last,), np.array([[np.inf], [0.0], [0.0]]))]).choice(0)
+    assert found == [last], "once for the costs, and not again for the choice"
+
+
 @given(problems(), st.integers(0, 40))
 def test_best_k_equals_brute_force(problem: tuple[list[int], list[Table], int], k: int) -> None:
     domains, tables, grid = problem
     every = brute_force(domains, tables, grid)
-    found = best_k(domains, tables, grid, k)
+    found = best_k(eliminate(domains, tables, grid), k)
     assert [cost for cost, _, _ in found] == [cost for cost, _, _ in every[:k]]
     assert len(set(found)) == len(found)
     assert set(found) <= set(every)
@@ -67,7 +113,7 @@ def test_best_k_keeps_the_cheapest_of_each_kind(problem: tuple[list[int], list[T
     cheapest: dict[int, float] = {}
     for cost, _, choice in brute_force(domains, tables, grid):
         cheapest.setdefault(sum(choice), cost)
-    found = best_k(domains, tables, grid, k, distinct=sum)
+    found = best_k(eliminate(domains, tables, grid), k, distinct=sum)
     assert [cost for cost, _, _ in found] == sorted(cheapest.values())[:k]
     assert len({sum(choice) for _, _, choice in found}) == len(found)
 
@@ -75,7 +121,7 @@ def test_best_k_keeps_the_cheapest_of_each_kind(problem: tuple[list[int], list[T
 @given(problems())
 @settings(max_examples=25)
 def test_the_same_problem_gives_the_same_answer(problem: tuple[list[int], list[Table], int]) -> None:
-    assert best_k(*problem, 10) == best_k(*problem, 10)
+    assert best_k(eliminate(*problem), 10) == best_k(eliminate(*problem), 10)
 
 
 def test_ties_go_to_the_first_values() -> None:
@@ -87,12 +133,12 @@ def test_an_empty_problem_costs_nothing() -> None:
     solution = eliminate([], [], 3)
     assert solution.costs.tolist() == [0.0, 0.0, 0.0]
     assert solution.choice(2) == ()
-    assert best_k([], [], 1, 5) == [(0.0, 0, ())]
+    assert best_k(eliminate([], [], 1), 5) == [(0.0, 0, ())]
 
 
 def test_an_empty_domain_allows_nothing() -> None:
     assert eliminate([2, 0], [Table((0,), np.zeros((2, 1)))], 1).costs.tolist() == [np.inf]
-    assert best_k([2, 0], [], 1, 3) == []
+    assert best_k(eliminate([2, 0], [], 1), 3) == []
 
 
 def test_the_grid_is_cut_into_pieces_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
