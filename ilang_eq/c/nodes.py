@@ -46,7 +46,8 @@ class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
     ``around`` are the loops around one that reduces into registers, from the outside in; others stand ``within`` one.
-    ``beside`` each of its steps goes one of a pass that was put off (``lower/late.py``).
+    ``beside`` each of its steps goes one of a pass that was put off (``lower/late.py``). A ``block`` goes on from where
+    the one before it ended.
     """
 
     source: For
@@ -57,6 +58,7 @@ class Loop:
     asked: tuple[Asked, ...] = ()
     beside: bool = False
     within: For | None = None
+    block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +160,34 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """Asks for ``floats`` of each row of ``target`` that ``loops`` choose, if they are in memory: it is added to."""
+
+    loops: tuple[For, ...]
+    target: Load
+    floats: int
+
+
+BLOCK = 1024
+"""The most steps that a register tile sums at once, where a loop may have more: no error grows with all of them."""
+
+
+def block_name(loop: For) -> str:
+    """The variable that says where a block of ``loop`` begins."""
+    return f"{loop.variable}_block"
+
+
+@dataclass(frozen=True, slots=True)
 class Registers:
-    """A scope with accumulators in registers. ``partial`` are the loops that may be short in it."""
+    """A scope with accumulators in registers, if need be for each of the ``blocks`` of a loop that it consists of.
+
+    ``partial`` are the loops that may be short in it.
+    """
 
     tiles: tuple[Tile, ...]
     partial: tuple[For, ...]
     body: tuple[Node, ...]
+    blocks: For | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +226,7 @@ Node = (
     | Strips
     | Fold
     | Held
+    | Room
     | Registers
     | Versions
     | Seldom

@@ -1,10 +1,13 @@
 """Register tiles: accumulators that stay in vector registers through a reduction.
 
 before →  for k: for i' < 6: for j' < 32: out[i+i'][j+j'] += a[i+i'][k] * b[k][j+j']
-after  →  tile[6][32] ← out;  for k: (unrolled) tile[i'][j'] += ...;  out ← tile
+after  →  tile[6][32] ← 0;  for k: (unrolled) tile[i'][j'] += ...;  out += tile
 
-Where a nest right before sets the target to a number, the tile starts with that, if need be in the first iteration of
-the loops around only.
+So a sum that goes block by block is a sum of sums, whose error grows with the blocks, not with all of it; and no tile
+waits for what was there. That is asked for at its start where it is in memory. A sum whose loop may be long goes in
+blocks of ``nodes.BLOCK`` steps of its own. Where a nest right before sets the
+target to a number, the tile starts with that, and is all of it; if it does so in the first iteration of the loops
+around only, the tile is all of it there.
 
 The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the
 target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
@@ -23,13 +26,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ilang_eq.c.nodes import Fold, Full, Held, Loop, Node, Registers, Seldom, Tile, VectorNest, Versions
+from ilang_eq.c.nodes import (
+    Fold,
+    Full,
+    Held,
+    Loop,
+    Node,
+    Registers,
+    Room,
+    Seldom,
+    Tile,
+    VectorNest,
+    Versions,
+    block_name,
+)
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Constant, Declare, For, Index, Load, Statement
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.lanes import lanes_of, masked_lanes_of
-from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, updates
+from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, substituted, updates
 from ilang_eq.lower.widths import WIDTHS, narrower
 
 STRIP = 64
@@ -125,11 +141,19 @@ def register_tile(
         return None
     initial = [None if a.reduced else _initialisation(a, before) for a in reduction.accumulators]
 
+    begun = [found and found[1] for found in initial]
+    blocks = _blocks(reduction, begun, facts)
+    if blocks is not None:
+        first = block_name(blocks)
+        begun = [known and replace(known, first=(*known.first, first)) for known in begun]
+
     def within(limits: Mapping[str, int]) -> tuple[Node, ...]:
         narrow = _narrowed(reduction, limits)
         rows = tuple(_limited(loop, limits) for loop in short if not _stripped(loop, reduction))
         main = _main(narrow, facts, frozenset(r.variable for r in rows), len(rows) < len(short), around)
-        return (_with_tiles(narrow, [found and found[1] for found in initial], rows, main),)
+        if blocks is not None:
+            main = tuple(replace(node, block=True) if isinstance(node, Loop) else node for node in main)
+        return (replace(_with_tiles(narrow, begun, rows, main), blocks=blocks),)
 
     nodes = within({})
     lane = _short_lane(reduction, short)
@@ -138,6 +162,21 @@ def register_tile(
         for width in narrower(enough.limit):
             nodes = (Versions((replace(enough, limit=width + 1),), nodes, within({lane.variable: width})),)
     return Bound(nodes, frozenset(found[0] for found in initial if found is not None))
+
+
+def _blocks(reduction: _Reduction, initial: Sequence[_Start | None], facts: frozenset[Full]) -> For | None:
+    """The loop of ``reduction``, if it is the only one and may have any number of steps.
+
+    Tiles across their target are left whole: what is added to them is gathered lane by lane.
+    """
+    match reduction.chain:
+        case (loop,) if loop.step == 1 and loop.limit is None and full_fact(loop) not in facts:
+            pairs = list(zip(reduction.accumulators, initial, strict=True))
+            begins = all(known is None or known.value == identity(a.statement.op) for a, known in pairs)
+            along = all(stride(a.statement.target, a.lane.variable) == "unit" for a, _ in pairs)
+            return loop if begins and along else None
+        case _:
+            return None
 
 
 def strip_mined(loop: For) -> For:
@@ -311,27 +350,30 @@ def _items(reduction: _Reduction, partial: frozenset[str], reduced: bool) -> tup
 def _with_tiles(
     reduction: _Reduction, initial: Sequence[_Start | None], rows: tuple[For, ...], main: tuple[Node, ...]
 ) -> Registers:
-    """``main`` between the loading and the storing of its tiles; ``initial`` is what need not be loaded."""
+    """``main`` between the start and the end of its tiles; ``initial`` is what else would be there, if it is known."""
     partial = frozenset(row.variable for row in rows)
-    tiles, load, store = [], [], []
+    tiles, start, store = [], list[Node](), list[Node]()
     for a, known in zip(reduction.accumulators, initial, strict=True):
         own = partial & {loop.variable for loop in a.own}
         target, op = a.statement.target, a.statement.op
         *rows_of_it, width = (loop.limit or 0 for loop in a.indexed)
         tiles.append(Tile(a.name, (*rows_of_it, -(-width // a.lanes) * a.lanes)))
+        alone = known is not None and not known.first
+        value = known.value if alone and known is not None else identity(op)
+        start.append(VectorNest(a.indexed, a.lanes, (Assign(a.place, value),), own))
         if a.reduced:
-            known = _Start(identity(op))
             store.append(Fold(a.own, target, op, a.place, a.lane, a.lanes, own))
-        else:
-            store.append(VectorNest(a.own, a.lanes, (Assign(target, a.place),), own))
-        loaded = VectorNest(a.indexed, a.lanes, (Assign(a.place, target),), own)
-        if known is None:
-            load.append(loaded)
             continue
-        started = replace(loaded, body=(Assign(a.place, known.value),))
-        load.append(Seldom(known.first, (), (started,), (loaded,)) if known.first else started)
+        whole = VectorNest(a.own, a.lanes, (Assign(target, a.place),), own)
+        if alone:
+            store.append(whole)
+            continue
+        if stride(target, a.lane.variable) == "unit":
+            start.append(Room(a.own[:-1], substituted(target, a.lane.variable, ()), width))
+        added = (replace(whole, body=(Assign(a.place, Apply(op, (target, a.place))),)), whole)
+        store += (Seldom(known.first, (), (whole,), added),) if known is not None else added
     held = [Held(a.indexed, a.place, a.lanes) for a in reduction.accumulators] if reduction.chain else []
-    return Registers(tuple(tiles), rows, (*load, *main, *held, *store))
+    return Registers(tuple(tiles), rows, (*start, *main, *held, *store))
 
 
 def _short_lane(reduction: _Reduction, short: Sequence[For]) -> For | None:

@@ -13,6 +13,7 @@ from ilang_eq.c.columns import column_lines
 from ilang_eq.c.jam import TOGETHER, added, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import (
+    BLOCK,
     Fold,
     Held,
     Jam,
@@ -20,6 +21,7 @@ from ilang_eq.c.nodes import (
     Node,
     Parallel,
     Registers,
+    Room,
     Seldom,
     Simd,
     Strips,
@@ -27,6 +29,7 @@ from ilang_eq.c.nodes import (
     Turned,
     VectorNest,
     Versions,
+    block_name,
 )
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
@@ -36,7 +39,7 @@ from ilang_eq.c.streaming import burst_lines
 from ilang_eq.c.turned import STRIP as TURNED
 from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
-from ilang_eq.lower.addresses import extent_name
+from ilang_eq.lower.addresses import extent_name, flat_index, index_text
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
 from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
@@ -118,6 +121,8 @@ class Statements:
                 return self._fold(node)
             case Held(loops, tile, lanes):
                 return unrolled(loops, lanes, [f"HOLD(V{lanes}({self.layout.element(tile)}));"])
+            case Room():
+                return self._room(node)
             case Registers():
                 return self._registers(node)
             case Versions(facts, full, tail):
@@ -165,6 +170,8 @@ class Statements:
             assert self.beside is not None, "something goes there"
             asked += self.beside(node)
         match node.part:
+            case "whole" if node.block:
+                head = f"for (; {v} < {v}_stop; {step}) {{"
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
             case "main":
@@ -300,7 +307,20 @@ class Statements:
     def _registers(self, node: Registers) -> list[str]:
         tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]
         body = self.lines(node.body)
-        return ["{", *indented([*tiles, *_ends(node.partial, body), *body]), "}"]
+        ends = _ends(node.partial, body)
+        if node.blocks is not None:
+            v, bound = node.blocks.variable, bound_text(node.blocks, False)
+            block = f"const int64_t {block_name(node.blocks)} = {v}, {v}_stop = least({v} + {BLOCK}, {bound});"
+            body = [f"int64_t {v} = 0;", "do {", *indented([block, *body]), f"}} while ({v} < {bound});"]
+        return ["{", *indented([*tiles, *ends, *body]), "}"]
+
+    def _room(self, node: Room) -> list[str]:
+        if self.layout.storage[node.target.buffer] not in ("argument", "shared"):
+            return []
+        indices = [index_text(index) for index in node.target.indices]
+        first = flat_index(indices, self.layout.buffers[node.target.buffer].dims)
+        lines = [f"make_room({node.target.buffer}, {first}, {node.floats});"]
+        return unrolled(node.loops, 1, lines) if node.loops else lines
 
     def _fold(self, node: Fold) -> list[str]:
         lanes, lane, limit = node.lanes, node.lane.variable, node.lane.limit or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang_eq.c.binding import bind
-from ilang_eq.c.nodes import Fold, Held, Loop, Node, Parallel, Registers, Simd, VectorNest, Versions
+from ilang_eq.c.nodes import Fold, Held, Loop, Node, Parallel, Registers, Room, Seldom, Simd, VectorNest, Versions
 from ilang_eq.c.registers import strip_mined
 from ilang_eq.lower.dependence import independent, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Declare, For, Kernel
@@ -91,17 +91,23 @@ def test_all_of_a_tile_is_in_registers_between_its_loop_and_what_stores_it() -> 
         assert held.tile == at(registers.tiles[0].name, "i1", "j1")
         place = registers.body.index(held)
         assert isinstance(registers.body[place - 1], Loop)
-        assert isinstance(registers.body[place + 1], VectorNest)
+        assert isinstance(registers.body[place + 1], Seldom), "what the first block stores, others add to"
 
 
-def test_without_an_initialisation_the_tile_is_loaded() -> None:
+def test_without_an_initialisation_the_tile_is_added_to_what_is_there() -> None:
     nodes = list(walk(bind(programs.matmul(8, 16, block=8).kernels[0])))
     registers = of(Registers, nodes)[0]
     assert isinstance(registers, Registers)
-    start = registers.body[0]
+    start, room, *_, joined, stored = registers.body
+    there, tile = at("out0", "i+i1", "j+j1"), at("out0_tile", "i1", "j1")
     assert isinstance(start, VectorNest)
-    assert isinstance(start.body[0], Assign)
-    assert start.body[0].value == at("out0", "i+i1", "j+j1")
+    assert start.body == (Assign(tile, Constant(0.0)),)
+    assert isinstance(room, Room)
+    assert (room.target, room.floats) == (at("out0", "i+i1", "j"), 16)
+    assert isinstance(joined, VectorNest)
+    assert joined.body == (Assign(tile, apply("add", there, tile)),)
+    assert isinstance(stored, VectorNest)
+    assert stored.body == (Assign(there, tile),)
 
 
 def test_matmul_tasks_are_tiles_of_both_axes() -> None:

@@ -67,6 +67,14 @@ static inline void fetch_streamed(const float *p, int64_t first, int64_t floats)
 #endif
 }
 
+// Asks for floats that are overwritten later; they may lie beyond the end.
+static inline void make_room(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -141,128 +149,205 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
         for (int64_t j = j_first * 32; j < least(j_last * 32, in1_1); j += 32) {
             if (in0_0 - i >= 6 && in1_1 - j >= 32) {
                 float out0_tile[6][32] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                    }
-                }
-                const int in1_streamed = in0_1 * in1_1 >= 524288;
-                const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
-                const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
-                const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
-                const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
-                const float *in0_row4 = &in0[(i + 4) * in0_1 + 0];
-                const float *in0_row5 = &in0[(i + 5) * in0_1 + 0];
-                for (int64_t k = 0; k < in0_1; k++) {
-                    if (in1_streamed)
-                        fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
-                    HIDE(in0_row0);
-                    HIDE(in0_row1);
-                    HIDE(in0_row2);
-                    HIDE(in0_row3);
-                    HIDE(in0_row4);
-                    HIDE(in0_row5);
+                int64_t k = 0;
+                do {
+                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : i1 == 3 ? in0_row3 : i1 == 4 ? in0_row4 : in0_row5)[k]), V16(in1[k * in1_1 + j + j1]), V16(out0_tile[i1][j1]));
+                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                         }
                     }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
                     UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        HOLD(V16(out0_tile[i1][j1]));
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        make_room(out0, (i + i1) * in1_1 + j, 32);
                     }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 6; i1++) {
+                    const int in1_streamed = in0_1 * in1_1 >= 524288;
+                    const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
+                    const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
+                    const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
+                    const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
+                    const float *in0_row4 = &in0[(i + 4) * in0_1 + 0];
+                    const float *in0_row5 = &in0[(i + 5) * in0_1 + 0];
+                    for (; k < k_stop; k++) {
+                        if (in1_streamed)
+                            fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
+                        HIDE(in0_row0);
+                        HIDE(in0_row1);
+                        HIDE(in0_row2);
+                        HIDE(in0_row3);
+                        HIDE(in0_row4);
+                        HIDE(in0_row5);
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : i1 == 3 ? in0_row3 : i1 == 4 ? in0_row4 : in0_row5)[k]), V16(in1[k * in1_1 + j + j1]), V16(out0_tile[i1][j1]));
+                            }
+                        }
+                    }
                     UNROLL
-                    for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                        V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                            HOLD(V16(out0_tile[i1][j1]));
+                        }
                     }
-                }
+                    if (k_block == 0) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                            }
+                        }
+                    } else {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                            }
+                        }
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                            }
+                        }
+                    }
+                } while (k < in0_1);
             } else {
                 if (in1_1 - j >= 17) {
                     float out0_tile[6][32] __attribute__((aligned(64)));
                     const int64_t i1_end = least(6, in0_0 - i);
                     const int64_t j1_end = least(32, in1_1 - j);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                        }
-                    }
-                    const int in1_streamed = in0_1 * in1_1 >= 524288;
-                    for (int64_t k = 0; k < in0_1; k++) {
-                        if (in1_streamed)
-                            fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
+                    int64_t k = 0;
+                    do {
+                        const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                             }
                         }
-                    }
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
-                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            HOLD(V16(out0_tile[i1][j1]));
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            make_room(out0, (i + i1) * in1_1 + j, 32);
                         }
-                    }
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        const int in1_streamed = in0_1 * in1_1 >= 524288;
+                        for (; k < k_stop; k++) {
+                            if (in1_streamed)
+                                fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                }
+                            }
+                        }
                         UNROLL
-                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                            if (i1 < i1_end)
-                                store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                HOLD(V16(out0_tile[i1][j1]));
+                            }
                         }
-                    }
+                        if (k_block == 0) {
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                    if (i1 < i1_end)
+                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                                }
+                            }
+                        } else {
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                    V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1) + V16(out0_tile[i1][j1]);
+                                }
+                            }
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                    if (i1 < i1_end)
+                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                                }
+                            }
+                        }
+                    } while (k < in0_1);
                 } else {
                     float out0_tile[6][16] __attribute__((aligned(64)));
                     const int64_t i1_end = least(6, in0_0 - i);
                     const int64_t j1_end = least(16, in1_1 - j);
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
-                        UNROLL
-                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                        }
-                    }
-                    const int in1_streamed = in0_1 * in1_1 >= 524288;
-                    for (int64_t k = 0; k < in0_1; k++) {
-                        if (in1_streamed)
-                            fetch_streamed(in1, (k + 64) * in1_1 + j, 16);
+                    int64_t k = 0;
+                    do {
+                        const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                             }
                         }
-                    }
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
-                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                            HOLD(V16(out0_tile[i1][j1]));
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            make_room(out0, (i + i1) * in1_1 + j, 16);
                         }
-                    }
-                    UNROLL
-                    for (int64_t i1 = 0; i1 < 6; i1++) {
+                        const int in1_streamed = in0_1 * in1_1 >= 524288;
+                        for (; k < k_stop; k++) {
+                            if (in1_streamed)
+                                fetch_streamed(in1, (k + 64) * in1_1 + j, 16);
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                }
+                            }
+                        }
                         UNROLL
-                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                            if (i1 < i1_end)
-                                store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                HOLD(V16(out0_tile[i1][j1]));
+                            }
                         }
-                    }
+                        if (k_block == 0) {
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    if (i1 < i1_end)
+                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                                }
+                            }
+                        } else {
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1) + V16(out0_tile[i1][j1]);
+                                }
+                            }
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 6; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    if (i1 < i1_end)
+                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                                }
+                            }
+                        }
+                    } while (k < in0_1);
                 }
             }
         }

@@ -79,6 +79,14 @@ static inline void fetch_row(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
 }
 
+// Asks for floats that are overwritten later; they may lie beyond the end.
+static inline void make_room(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+}
+
 // The lanes of a vector register.
 #if defined(__AVX512F__)
 #define LANES 16
@@ -193,111 +201,162 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
         for (int64_t i = i_first * 4; i < least(i_last * 4, in0_0); i += 4) {
             if (in0_0 - i >= 4 && in1_1 - j >= 16) {
                 float out0_tile[4][16] __attribute__((aligned(64)));
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                    }
-                }
-                const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
-                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
-                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
-                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
-                const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
-                const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
-                const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
-                const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
-                if (add0_all_share) {
-                    for (int64_t k = 0; k < in0_1; k++) {
-                        fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
-                        fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
-                        HIDE(in0_row0);
-                        HIDE(in0_row1);
-                        HIDE(in0_row2);
-                        HIDE(in0_row3);
-                        UNROLL
-                        for (int64_t i1 = 0; i1 < 4; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                // ik*kj~kij|i:4,j:16|jiki'j'
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
-                            }
-                        }
-                    }
-                } else {
-                    for (int64_t k = 0; k < in0_1; k++) {
-                        fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
-                        HIDE(in0_row0);
-                        HIDE(in0_row1);
-                        HIDE(in0_row2);
-                        HIDE(in0_row3);
-                        UNROLL
-                        for (int64_t i1 = 0; i1 < 4; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                // ik*kj~kij|i:4,j:16|jiki'j'
-                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
-                            }
-                        }
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        HOLD(V16(out0_tile[i1][j1]));
-                    }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
-                    }
-                }
-            } else {
-                float out0_tile[4][16] __attribute__((aligned(64)));
-                const int64_t i1_end = least(4, in0_0 - i);
-                const int64_t j1_end = least(16, in1_1 - j);
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
-                    UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        V16(out0_tile[i1][j1]) = broadcast16(0.0f);
-                    }
-                }
-                const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
-                const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
-                const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
-                const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
-                for (int64_t k = 0; k < in0_1; k++) {
-                    fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
-                    fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                int64_t k = 0;
+                do {
+                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
                         for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                            // ik*kj~kij|i:4,j:16|jiki'j'
-                            V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
                         }
                     }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
                     UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        HOLD(V16(out0_tile[i1][j1]));
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        make_room(out0, (i + i1) * in1_1 + j, 16);
                     }
-                }
-                UNROLL
-                for (int64_t i1 = 0; i1 < 4; i1++) {
+                    const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
+                    const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
+                    const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
+                    const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
+                    const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
+                    const float *in0_row1 = &in0[(i + 1) * in0_1 + 0];
+                    const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
+                    const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
+                    if (add0_all_share) {
+                        for (; k < k_stop; k++) {
+                            fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
+                            fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                            HIDE(in0_row0);
+                            HIDE(in0_row1);
+                            HIDE(in0_row2);
+                            HIDE(in0_row3);
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 4; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    // ik*kj~kij|i:4,j:16|jiki'j'
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                                }
+                            }
+                        }
+                    } else {
+                        for (; k < k_stop; k++) {
+                            fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                            HIDE(in0_row0);
+                            HIDE(in0_row1);
+                            HIDE(in0_row2);
+                            HIDE(in0_row3);
+                            UNROLL
+                            for (int64_t i1 = 0; i1 < 4; i1++) {
+                                UNROLL
+                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                    // ik*kj~kij|i:4,j:16|jiki'j'
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16((i1 == 0 ? in0_row0 : i1 == 1 ? in0_row1 : i1 == 2 ? in0_row2 : in0_row3)[k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                                }
+                            }
+                        }
+                    }
                     UNROLL
-                    for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                        if (i1 < i1_end)
-                            store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            HOLD(V16(out0_tile[i1][j1]));
+                        }
                     }
-                }
+                    if (k_block == 0) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                            }
+                        }
+                    } else {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                            }
+                        }
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                            }
+                        }
+                    }
+                } while (k < in0_1);
+            } else {
+                float out0_tile[4][16] __attribute__((aligned(64)));
+                const int64_t i1_end = least(4, in0_0 - i);
+                const int64_t j1_end = least(16, in1_1 - j);
+                int64_t k = 0;
+                do {
+                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            V16(out0_tile[i1][j1]) = broadcast16(0.0f);
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        make_room(out0, (i + i1) * in1_1 + j, 16);
+                    }
+                    const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
+                    const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
+                    const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
+                    const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
+                    for (; k < k_stop; k++) {
+                        fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
+                        fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                // ik*kj~kij|i:4,j:16|jiki'j'
+                                V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), V16(add0_all[((j / 16) * in0_1 + k) * 16 + j1]), V16(out0_tile[i1][j1]));
+                            }
+                        }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 4; i1++) {
+                        UNROLL
+                        for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                            HOLD(V16(out0_tile[i1][j1]));
+                        }
+                    }
+                    if (k_block == 0) {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                if (i1 < i1_end)
+                                    store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                            }
+                        }
+                    } else {
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1) + V16(out0_tile[i1][j1]);
+                            }
+                        }
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                if (i1 < i1_end)
+                                    store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
+                            }
+                        }
+                    }
+                } while (k < in0_1);
             }
         }
         task += i_last - i_first;
