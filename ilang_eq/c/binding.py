@@ -272,7 +272,8 @@ def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], lanes: For,
     """``strips`` that reduce ``into`` their ``tiles`` beside what else they do, and then the tiles' lanes."""
     start = [VectorNest((lanes,), WIDTHS[0], (Assign(tiles[r.target], identity(r.op)),)) for r in into]
     fold = [Fold((), r.target, r.op, tiles[r.target], lanes, WIDTHS[0], frozenset()) for r in into]
-    return Registers(tuple(Tile(place.buffer, (STRIP,)) for place in tiles.values()), (), (*start, strips, *fold))
+    held = tuple(Tile(place.buffer, (STRIP,), target.buffer) for target, place in tiles.items())
+    return Registers(held, (), (*start, strips, *fold))
 
 
 def _leaves(body: Sequence[Statement]) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
@@ -144,10 +144,11 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """An array that is to live in registers."""
+    """An array that is to live in registers, and ends up in ``target``."""
 
     name: str
     dims: tuple[int, ...]
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +237,21 @@ Node = (
     | Declare
     | Comment
 )
+
+
+def unblocked(node: Registers) -> Registers:
+    """``node`` in one go: the sums that tiles in a core's own caches hold are short, so that blocks gain nothing."""
+    if node.blocks is None:
+        return node
+    first = block_name(node.blocks)
+    body: list[Node] = []
+    for inner in node.body:
+        match inner:
+            case Loop(block=True):
+                body.append(replace(inner, block=False))
+            case Seldom(first=named) if first in named:
+                others = tuple(name for name in named if name != first)
+                body += [replace(inner, first=others)] if others else []
+            case _:
+                body.append(inner)
+    return replace(node, body=tuple(body), blocks=None)

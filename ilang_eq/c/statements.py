@@ -30,6 +30,7 @@ from ilang_eq.c.nodes import (
     VectorNest,
     Versions,
     block_name,
+    unblocked,
 )
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
@@ -143,6 +144,9 @@ class Statements:
         return nest_lines(node, self.layout, self.used, alike) if found is None else found
 
     def _seldom(self, node: Seldom) -> list[str]:
+        if not node.body and not node.without:
+            others = " || ".join(f"{variable} > 0" for variable in node.first)
+            return [f"if ({others}) {{", *self._scope(node.otherwise), "}"]
         first = " && ".join(f"{variable} == 0" for variable in node.first)
         without = " || ".join(f"{extent_name(extent)} == 0" for extent in node.without)
         test = f"{first} && ({without})" if first and without else first or without
@@ -305,6 +309,8 @@ class Statements:
         return update_text(target, statement.op, value, self.used.functions)
 
     def _registers(self, node: Registers) -> list[str]:
+        if node.blocks is not None and not any(self._is_in_memory(tile.target) for tile in node.tiles):
+            node = unblocked(node)
         tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]
         body = self.lines(node.body)
         ends = _ends(node.partial, body)
@@ -314,8 +320,12 @@ class Statements:
             body = [f"int64_t {v} = 0;", "do {", *indented([block, *body]), f"}} while ({v} < {bound});"]
         return ["{", *indented([*tiles, *ends, *body]), "}"]
 
+    def _is_in_memory(self, buffer: str) -> bool:
+        """Whether ``buffer`` is as large as it may be; what is computed on the way stays in a core's own caches."""
+        return self.layout.storage.get(buffer) in ("argument", "shared")
+
     def _room(self, node: Room) -> list[str]:
-        if self.layout.storage[node.target.buffer] not in ("argument", "shared"):
+        if not self._is_in_memory(node.target.buffer):
             return []
         indices = [index_text(index) for index in node.target.indices]
         first = flat_index(indices, self.layout.buffers[node.target.buffer].dims)

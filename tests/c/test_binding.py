@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.nodes import Fold, Held, Loop, Node, Parallel, Registers, Room, Seldom, Simd, VectorNest, Versions
-from ilang_eq.c.registers import strip_mined
+from ilang_eq.c.registers import LONG, strip_mined
 from ilang_eq.lower.dependence import independent, reductions
 from ilang_eq.lower.ir import Accumulate, Assign, Constant, Declare, For, Kernel
 from tests.c import programs
@@ -95,7 +95,7 @@ def test_all_of_a_tile_is_in_registers_between_its_loop_and_what_stores_it() -> 
 
 
 def test_without_an_initialisation_the_tile_is_added_to_what_is_there() -> None:
-    nodes = list(walk(bind(programs.matmul(8, 16, block=8).kernels[0])))
+    nodes = list(walk(bind(programs.matmul(8, 16, block=LONG).kernels[0])))
     registers = of(Registers, nodes)[0]
     assert isinstance(registers, Registers)
     start, room, *_, joined, stored = registers.body
@@ -108,6 +108,7 @@ def test_without_an_initialisation_the_tile_is_added_to_what_is_there() -> None:
     assert joined.body == (Assign(tile, apply("add", there, tile)),)
     assert isinstance(stored, VectorNest)
     assert stored.body == (Assign(there, tile),)
+    assert not of(Room, list(walk(bind(programs.matmul(8, 16, block=LONG - 1).kernels[0])))), "too soon"
 
 
 def test_matmul_tasks_are_tiles_of_both_axes() -> None:

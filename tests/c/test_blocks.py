@@ -84,3 +84,11 @@ def test_what_is_added_to_is_asked_for() -> None:
     assert "make_room(out0, (i + i1) * in1_1 + j, 16);" in text
     assert "_stop" not in emit(lower(wire(product(ACROSS))))
     assert not re.search("k1_stop|k_stop", emit(lower(wire(product(IN_BLOCKS)))))
+
+
+def test_what_stays_in_a_core_is_summed_in_one_go() -> None:
+    """Its maxima are what goes to memory."""
+    scores = i("ik*jk~ijk|i:6,j:16|ijki'j'") >> i("+ijk~ij|i:6,j:16|ijki'j'0")
+    text = emit(lower(wire(scores >> i(">ij~i|i:6,j:16|ij0i'j'"))))
+    assert "add1_tile" in text
+    assert not re.search("_stop|_block >", text)

@@ -194,15 +194,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             HOLD(V16(out0_tile[i1][j1]));
                         }
                     }
-                    if (k_block == 0) {
-                        UNROLL
-                        for (int64_t i1 = 0; i1 < 6; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
-                            }
-                        }
-                    } else {
+                    if (k_block > 0) {
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -210,12 +202,12 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                 V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
                             }
                         }
+                    }
+                    UNROLL
+                    for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
-                        for (int64_t i1 = 0; i1 < 6; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
-                            }
+                        for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                            V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
                         }
                     }
                 } while (k < in0_1);
@@ -257,16 +249,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                 HOLD(V16(out0_tile[i1][j1]));
                             }
                         }
-                        if (k_block == 0) {
-                            UNROLL
-                            for (int64_t i1 = 0; i1 < 6; i1++) {
-                                UNROLL
-                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                    if (i1 < i1_end)
-                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
-                                }
-                            }
-                        } else {
+                        if (k_block > 0) {
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
@@ -274,13 +257,13 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                     V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1) + V16(out0_tile[i1][j1]);
                                 }
                             }
+                        }
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
-                            for (int64_t i1 = 0; i1 < 6; i1++) {
-                                UNROLL
-                                for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                    if (i1 < i1_end)
-                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
-                                }
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                if (i1 < i1_end)
+                                    store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
                             }
                         }
                     } while (k < in0_1);
@@ -321,16 +304,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                 HOLD(V16(out0_tile[i1][j1]));
                             }
                         }
-                        if (k_block == 0) {
-                            UNROLL
-                            for (int64_t i1 = 0; i1 < 6; i1++) {
-                                UNROLL
-                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                    if (i1 < i1_end)
-                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
-                                }
-                            }
-                        } else {
+                        if (k_block > 0) {
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
@@ -338,13 +312,13 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                     V16(out0_tile[i1][j1]) = load16(&out0[(i + least(i1, i1_end - 1)) * in1_1 + j + j1], j1_end - j1) + V16(out0_tile[i1][j1]);
                                 }
                             }
+                        }
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
-                            for (int64_t i1 = 0; i1 < 6; i1++) {
-                                UNROLL
-                                for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                    if (i1 < i1_end)
-                                        store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
-                                }
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                if (i1 < i1_end)
+                                    store16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]), j1_end - j1);
                             }
                         }
                     } while (k < in0_1);
