@@ -175,7 +175,7 @@ BLOCK = 1024
 
 def block_name(loop: For) -> str:
     """The variable that says where a block of ``loop`` begins."""
-    return f"{loop.variable}_block"
+    return f"{loop.variable}_from"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ before →  for k: for i' < 6: for j' < 32: out[i+i'][j+j'] += a[i+i'][k] * b[k]
 after  →  tile[6][32] ← 0;  for k: (unrolled) tile[i'][j'] += ...;  out += tile
 
 So a sum that goes block by block is a sum of sums, whose error grows with the blocks, not with all of it; and no tile
-waits for what was there. That is asked for at its start where it is in memory. A sum whose loop may be long goes in
-blocks of ``nodes.BLOCK`` steps of its own. Where a nest right before sets the
-target to a number, the tile starts with that, and is all of it; if it does so in the first iteration of the loops
-around only, the tile is all of it there.
+waits for what was there. That is asked for at its start, where it is in memory and there is time. A loop that may be
+long goes in blocks of its own (``nodes.BLOCK``). Where a nest right before sets the target to a number, the tile starts
+with that, and is all of it; or in the first iteration of the loops around only, if it is a number that changes nothing.
 
 The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the
 target. Where it does not (a dot product), every lane sums its own share and a fold adds the shares up; a long
@@ -421,7 +420,8 @@ def _initialisation(accumulator: _Accumulator, before: Sequence[Statement]) -> t
         loops, body = perfect(statement)
         match code(body):
             case (Assign(place, Constant() as value),) if _renamed(place, loops, accumulator.own) == target:
-                return position, _Start(value, statement.first)
+                alone = not statement.first or value == identity(accumulator.statement.op)
+                return (position, _Start(value, statement.first)) if alone else None
             case _:
                 return None
     return None

@@ -175,7 +175,7 @@ class Statements:
             asked += self.beside(node)
         match node.part:
             case "whole" if node.block:
-                head = f"for (; {v} < {v}_stop; {step}) {{"
+                head = f"for (; {v} < {v}_to; {step}) {{"
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
             case "main":
@@ -316,12 +316,12 @@ class Statements:
         ends = _ends(node.partial, body)
         if node.blocks is not None:
             v, bound = node.blocks.variable, bound_text(node.blocks, False)
-            block = f"const int64_t {block_name(node.blocks)} = {v}, {v}_stop = least({v} + {BLOCK}, {bound});"
+            block = f"const int64_t {block_name(node.blocks)} = {v}, {v}_to = least({v} + {BLOCK}, {bound});"
             body = [f"int64_t {v} = 0;", "do {", *indented([block, *body]), f"}} while ({v} < {bound});"]
         return ["{", *indented([*tiles, *ends, *body]), "}"]
 
     def _is_in_memory(self, buffer: str) -> bool:
-        """Whether ``buffer`` is as large as it may be; what is computed on the way stays in a core's own caches."""
+        """Whether ``buffer`` lies in memory; what is computed on the way stays in a core's own caches."""
         return self.layout.storage.get(buffer) in ("argument", "shared")
 
     def _room(self, node: Room) -> list[str]:

@@ -80,10 +80,10 @@ def test_infinities_stay() -> None:
 def test_what_is_added_to_is_asked_for() -> None:
     """A row of the tile at a time; tiles across their target are left whole, and known lengths need no blocks."""
     text = emit(lower(wire(product(WHOLE))))
-    assert f"k_stop = least(k + {BLOCK}, in0_1)" in text
+    assert f"k_to = least(k + {BLOCK}, in0_1)" in text
     assert "make_room(out0, (i + i1) * in1_1 + j, 16);" in text
-    assert "_stop" not in emit(lower(wire(product(ACROSS))))
-    assert not re.search("k1_stop|k_stop", emit(lower(wire(product(IN_BLOCKS)))))
+    assert "_to = " not in emit(lower(wire(product(ACROSS))))
+    assert not re.search("k1_to|k_to", emit(lower(wire(product(IN_BLOCKS)))))
 
 
 def test_what_stays_in_a_core_is_summed_in_one_go() -> None:
@@ -91,4 +91,4 @@ def test_what_stays_in_a_core_is_summed_in_one_go() -> None:
     scores = i("ik*jk~ijk|i:6,j:16|ijki'j'") >> i("+ijk~ij|i:6,j:16|ijki'j'0")
     text = emit(lower(wire(scores >> i(">ij~i|i:6,j:16|ij0i'j'"))))
     assert "add1_tile" in text
-    assert not re.search("_stop|_block >", text)
+    assert not re.search("_to = |_from >", text)

@@ -151,7 +151,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                 float out0_tile[6][32] __attribute__((aligned(64)));
                 int64_t k = 0;
                 do {
-                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                    const int64_t k_from = k, k_to = least(k + 1024, in0_1);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 6; i1++) {
                         UNROLL
@@ -170,7 +170,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
                     const float *in0_row4 = &in0[(i + 4) * in0_1 + 0];
                     const float *in0_row5 = &in0[(i + 5) * in0_1 + 0];
-                    for (; k < k_stop; k++) {
+                    for (; k < k_to; k++) {
                         if (in1_streamed)
                             fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
                         HIDE(in0_row0);
@@ -194,7 +194,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             HOLD(V16(out0_tile[i1][j1]));
                         }
                     }
-                    if (k_block > 0) {
+                    if (k_from > 0) {
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -218,7 +218,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     const int64_t j1_end = least(32, in1_1 - j);
                     int64_t k = 0;
                     do {
-                        const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                        const int64_t k_from = k, k_to = least(k + 1024, in0_1);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -231,7 +231,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             make_room(out0, (i + i1) * in1_1 + j, 32);
                         }
                         const int in1_streamed = in0_1 * in1_1 >= 524288;
-                        for (; k < k_stop; k++) {
+                        for (; k < k_to; k++) {
                             if (in1_streamed)
                                 fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
                             UNROLL
@@ -249,7 +249,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                 HOLD(V16(out0_tile[i1][j1]));
                             }
                         }
-                        if (k_block > 0) {
+                        if (k_from > 0) {
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
@@ -273,7 +273,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     const int64_t j1_end = least(16, in1_1 - j);
                     int64_t k = 0;
                     do {
-                        const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                        const int64_t k_from = k, k_to = least(k + 1024, in0_1);
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -286,7 +286,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             make_room(out0, (i + i1) * in1_1 + j, 16);
                         }
                         const int in1_streamed = in0_1 * in1_1 >= 524288;
-                        for (; k < k_stop; k++) {
+                        for (; k < k_to; k++) {
                             if (in1_streamed)
                                 fetch_streamed(in1, (k + 64) * in1_1 + j, 16);
                             UNROLL
@@ -304,7 +304,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                                 HOLD(V16(out0_tile[i1][j1]));
                             }
                         }
-                        if (k_block > 0) {
+                        if (k_from > 0) {
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL

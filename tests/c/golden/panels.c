@@ -203,7 +203,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                 float out0_tile[4][16] __attribute__((aligned(64)));
                 int64_t k = 0;
                 do {
-                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                    const int64_t k_from = k, k_to = least(k + 1024, in0_1);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
@@ -224,7 +224,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     const float *in0_row2 = &in0[(i + 2) * in0_1 + 0];
                     const float *in0_row3 = &in0[(i + 3) * in0_1 + 0];
                     if (add0_all_share) {
-                        for (; k < k_stop; k++) {
+                        for (; k < k_to; k++) {
                             fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
                             fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                             HIDE(in0_row0);
@@ -241,7 +241,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             }
                         }
                     } else {
-                        for (; k < k_stop; k++) {
+                        for (; k < k_to; k++) {
                             fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                             HIDE(in0_row0);
                             HIDE(in0_row1);
@@ -264,7 +264,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             HOLD(V16(out0_tile[i1][j1]));
                         }
                     }
-                    if (k_block > 0) {
+                    if (k_from > 0) {
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
@@ -287,7 +287,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                 const int64_t j1_end = least(16, in1_1 - j);
                 int64_t k = 0;
                 do {
-                    const int64_t k_block = k, k_stop = least(k + 1024, in0_1);
+                    const int64_t k_from = k, k_to = least(k + 1024, in0_1);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 4; i1++) {
                         UNROLL
@@ -303,7 +303,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
                     const int64_t add0_all_share = add0_all_panel < ceil_div(in1_1, 16) * in0_1 * 16 && add0_all_turn >= 0 ? 16 : 0;
                     const int64_t add0_all_next = add0_all_share ? add0_all_panel + add0_all_turn * in0_1 * 16 : 0;
-                    for (; k < k_stop; k++) {
+                    for (; k < k_to; k++) {
                         fetch_ahead(add0_all, add0_all_next + k * add0_all_share);
                         fetch_soon(add0_all, ((j / 16) * in0_1 + k + 8) * 16, 16);
                         UNROLL
@@ -322,7 +322,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             HOLD(V16(out0_tile[i1][j1]));
                         }
                     }
-                    if (k_block > 0) {
+                    if (k_from > 0) {
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
