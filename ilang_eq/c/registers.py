@@ -143,7 +143,7 @@ def register_tile(
     initial = [None if a.reduced else _initialisation(a, before) for a in reduction.accumulators]
 
     begun = [found and found[1] for found in initial]
-    blocks = _blocks(reduction, begun, facts)
+    blocks = _blocks(reduction, begun)
     if blocks is not None:
         first = block_name(blocks)
         begun = [known and replace(known, first=(*known.first, first)) for known in begun]
@@ -165,13 +165,13 @@ def register_tile(
     return Bound(nodes, frozenset(found[0] for found in initial if found is not None))
 
 
-def _blocks(reduction: _Reduction, initial: Sequence[_Start | None], facts: frozenset[Full]) -> For | None:
+def _blocks(reduction: _Reduction, initial: Sequence[_Start | None]) -> For | None:
     """The loop of ``reduction``, if it is the only one and may have any number of steps.
 
     Tiles across their target are left whole: what is added to them is gathered lane by lane.
     """
     match reduction.chain:
-        case (loop,) if loop.step == 1 and loop.limit is None and full_fact(loop) not in facts:
+        case (loop,) if loop.step == 1 and loop.limit is None:
             pairs = list(zip(reduction.accumulators, initial, strict=True))
             begins = all(known is None or known.value == identity(a.statement.op) for a, known in pairs)
             along = all(stride(a.statement.target, a.lane.variable) == "unit" for a, _ in pairs)
