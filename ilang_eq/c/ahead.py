@@ -52,6 +52,8 @@ NARROW = 64
 """Floats of each row that a tile reads before the next row, at most, for prefetchers to follow all of its rows."""
 PAGE = 1024
 """Floats in a page."""
+NEAR = 16384
+"""Floats that stay near while they are read again, at most."""
 COPIED = 4
 """Steps from asking for a row to copying it into a panel: of 4, 8 and 16, products take as long with either."""
 
@@ -163,7 +165,7 @@ def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     rows = [index for index in place.indices if steps[-1].variable in index.variables]
     if length is None or length > STREAMED or len(rows) > 1:
         return None
-    if reduction.around and not mentions(place, reduction.around[-1].variable):
+    if _stays(place, reduction):
         return None
     short = reduction.source.limit is not None and width <= NARROW
     if short and reduction.around and _goes_along(place, reduction.around[-1]):
@@ -186,6 +188,20 @@ def _stream(place: Load, nest: VectorNest, reduction: Loop) -> Stream | None:
     else:
         place = _soon(place, steps[-1].variable, {lane.variable}, distance)
     return Stream(place, width, None if goes_on else rows_of_tile, by)
+
+
+def _stays(place: Load, reduction: Loop) -> bool:
+    """Whether ``reduction`` comes to the same rows again while they are near.
+
+    What is asked for meanwhile may drive them out: four heads of attention, 128 wide, in tiles of 96 rows by 32 columns,
+    take 0.86 of the time on Zen 3 if the 16 tiles of 6 rows, which all read the same 64 rows of values, do not ask.
+    """
+    floats = reduction.source.limit
+    for loop in reversed(reduction.around):
+        if not mentions(place, loop.variable):
+            return loop is reduction.around[-1] or (floats is not None and floats <= NEAR)
+        floats = None if floats is None or loop.limit is None else floats * loop.limit
+    return False
 
 
 def _in_turns(place: Load, row: For, lane: For, distance: int) -> Load:

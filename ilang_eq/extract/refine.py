@@ -28,17 +28,17 @@ from ilang_eq.rewrites.space import AxisId, Read, Space
 FAR = 2.0
 """Candidates that take this many times as long as the best take no step: what a step gains is as a rule less."""
 
-BEGINNERS = 8
+BEGINNERS = 5
 """Candidates that take a step along one axis, with those like them: the best few that are not far behind."""
 
 WALKS = 3
 """Candidates that may take more than one step: the best few after all have taken one along one axis."""
 
-BEHIND, BEHIND_OF_MANY = 1.1, 1.06
+BEHIND, BEHIND_OF_MANY = 1.1, 1.04
 """Candidates that take this many times as long as the best after its walk take no further step; of many expressions,
 which take long to judge, fewer do: none of the picks of 95 components costs more for it."""
 
-NEAR = 1.02
+NEAR = 1.01
 """Candidates that take this many times as long as the best after its walk step along one axis only."""
 
 APART = 1.001
