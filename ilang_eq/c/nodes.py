@@ -91,14 +91,15 @@ class Jam:
 class Turned:
     """A perfect nest that reads ``places`` along ``rows``, and writes along ``columns``, in blocks (``turned.py``).
 
-    The loop over columns is full, in whole vectors; that over rows if ``full``, and in strips if ``whole``. Blocks have
-    ``width`` columns.
+    The loop over columns is full, in whole vectors; that over rows if ``full``, and in blocks if ``whole``. These have
+    ``height`` rows and ``width`` columns.
     """
 
     rows: For
     columns: For
     body: tuple[Statement, ...]
     places: tuple[Load, ...]
+    height: int
     width: int
     full: bool
     whole: bool

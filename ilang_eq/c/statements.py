@@ -37,7 +37,6 @@ from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.row_pointers import row_pointers
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.streaming import burst_lines
-from ilang_eq.c.turned import STRIP as TURNED
 from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name, flat_index, index_text
@@ -286,7 +285,7 @@ class Statements:
             return main
         v, body = node.rows.variable, self.lines([s for s in node.body if not isinstance(s, For)])
         row = self._vectorised(Simd(node.columns, (), True), ("0", str(node.columns.limit)), "", body)
-        head = f"for (int64_t {v} = {_whole_steps(bound, TURNED)}; {v} < {bound}; {v}++) {{"
+        head = f"for (int64_t {v} = {_whole_steps(bound, node.height)}; {v} < {bound}; {v}++) {{"
         return [*main, head, *indented(row), "}"]
 
     def _sums(self, loop: For, found: Sum) -> list[str]:

@@ -28,7 +28,7 @@ from ilang_eq.lower.within import moved
 LANES = 8
 """Of the vectors; four, where registers have no more."""
 STRIP = 16
-"""Rows and columns of a block: a line of each."""
+"""Rows and columns of a block, a line of each, unless half as many leave fewer."""
 
 TURN = """\
 // Makes columns, ``width`` floats apart, of as many rows as a vector has lanes, ``step`` floats apart.
@@ -71,7 +71,7 @@ def turned(loop: For, facts: Collection[Full]) -> Turned | None:
     if found is None or full_fact(found.columns) not in facts:
         return None
     full = full_fact(found.rows) in facts
-    return replace(found, full=full, whole=full and (found.rows.limit or 1) % STRIP == 0)
+    return replace(found, full=full, whole=full and (found.rows.limit or 1) % found.height == 0)
 
 
 def turning(loop: For) -> Turned | None:
@@ -88,9 +88,14 @@ def turning(loop: For) -> Turned | None:
     for rows, columns in pairs:
         places = _places(rows, columns, inner.body)
         if places and columns.limit is not None and columns.limit % LANES == 0:
-            width = STRIP if columns.limit % STRIP == 0 else LANES
-            return Turned(rows, columns, inner.body, places, width, full=False, whole=False)
+            height = STRIP if rows.limit is None else side(rows.limit)
+            return Turned(rows, columns, inner.body, places, height, side(columns.limit), full=False, whole=False)
     return None
+
+
+def side(positions: int) -> int:
+    """Of blocks, so that they leave as few ``positions`` as possible: those that are left are done one by one."""
+    return min((STRIP, LANES), key=lambda each: positions % each)
 
 
 def _plain(loop: For) -> bool:
@@ -111,8 +116,8 @@ def _places(rows: For, columns: For, body: Sequence[Statement]) -> tuple[Load, .
 
 
 def turned_lines(node: Turned, layout: Layout, used: Used) -> list[str]:
-    """The whole strips of ``node``'s rows."""
-    rows, columns, width = node.rows.variable, node.columns.variable, node.width
+    """The whole blocks of ``node``'s rows."""
+    rows, columns, height, width = node.rows.variable, node.columns.variable, node.height, node.width
     row, lane = f"{rows}_row", f"{columns}_lane"
     names = {place: Load(f"columns_{n}", (Index((row,)), Index((lane,)))) for n, place in enumerate(node.places)}
 
@@ -127,18 +132,18 @@ def turned_lines(node: Turned, layout: Layout, used: Used) -> list[str]:
     for place, name in names.items():
         first = layout.element(substituted(substituted(place, rows, (rows, row)), columns, (columns, lane)))
         blocks += [
-            f"float {name.buffer}[{STRIP}][{width}] __attribute__((aligned(64)));",
+            f"float {name.buffer}[{height}][{width}] __attribute__((aligned(64)));",
             f"for (int64_t {lane} = 0; {lane} < {width}; {lane} += LANES{LANES})",
-            f"    for (int64_t {row} = 0; {row} < {STRIP}; {row} += LANES{LANES})",
+            f"    for (int64_t {row} = 0; {row} < {height}; {row} += LANES{LANES})",
             f"        turn{LANES}(&{first}, {layout.step(place, columns)}, &{layout.element(name)}, {width});",
         ]
     bound = bound_text(node.rows, node.full)
-    whole = f"{rows} < {bound}" if node.whole else f"{rows} + {STRIP} <= {bound}"
+    whole = f"{rows} < {bound}" if node.whole else f"{rows} + {height} <= {bound}"
     return [
-        f"for (int64_t {rows} = 0; {whole}; {rows} += {STRIP}) {{",
+        f"for (int64_t {rows} = 0; {whole}; {rows} += {height}) {{",
         f"    for (int64_t {columns} = 0; {columns} < {node.columns.limit}; {columns} += {width}) {{",
         *indented(indented(blocks)),
-        f"        for (int64_t {row} = 0; {row} < {STRIP}; {row}++) {{",
+        f"        for (int64_t {row} = 0; {row} < {height}; {row}++) {{",
         *indented(indented(indented(lines))),
         "        }",
         "    }",

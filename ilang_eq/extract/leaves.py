@@ -12,7 +12,7 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.tally import NOTHING, STRIP, Known, RateName, Tally, Term
-from ilang_eq.extract.trips import lanes_of, turned
+from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
@@ -169,10 +169,10 @@ def _recurs(statements: Statements, stack: Stack) -> bool:
 
 def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, known: Known = NOTHING) -> Tally:
     """What every execution of ``statements`` asks for."""
-    places = turned(*stack.loops[-2:]) if len(stack.loops) > 1 and stack.innermost else frozenset[Load]()
+    turning = turned(*stack.loops[-2:]) if len(stack.loops) > 1 and stack.innermost else NO_TURNING
     sums = (stack.mask(s.target) for s in statements if isinstance(s, Accumulate))
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
-    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, places)
+    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning)
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Mask, Stack
+from ilang_eq.extract.trips import NO_TURNING, Turning
 from ilang_eq.lower.groups import AARCH64, AVX512, OTHERS, grouped_from
 from ilang_eq.lower.ir import Load
 from ilang_eq.lower.widths import WIDTHS, dividing
@@ -99,7 +100,7 @@ class Tally:
     known: Known
     jams: bool = False
     tiles: bool = False
-    turned: frozenset[Load] = frozenset()
+    turned: Turning = NO_TURNING
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
@@ -200,7 +201,8 @@ class Tally:
         """Charge the instructions that move ``times`` elements; the bytes that keep a port busy as long."""
         width = self.width(mask)
         apart = width > 1 and is_strided(place, self.stack)
-        each = TURNED_SLOTS if place in self.turned else scattered
+        left = self.turned.left if place in self.turned.places else 1.0
+        each = left * scattered + (1.0 - left) * TURNED_SLOTS
         self.slots += times * each if apart else times / width
         if width > 1 and place.buffer not in self.known.padded:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz

@@ -157,26 +157,39 @@ def row_by_row(loop: Loop, around: tuple[Loop, ...] = ()) -> list[bool]:
     return [any(outer.trips > 1 and not _moves(s, outer) for s in sums for outer in around)]
 
 
+class Turning(NamedTuple):
+    """Places whose rows become columns in blocks (``c/turned.py``), but for the part of the rows that is ``left``."""
+
+    places: frozenset[Load] = frozenset()
+    left: float = 0.0
+
+
+NO_TURNING = Turning()
+
+
 @lru_cache(maxsize=4096)
-def turned(around: Loop, inner: Loop) -> frozenset[Load]:
-    """What becomes columns in blocks, where two loops do nothing but make them of rows (``c/turned.py``)."""
+def turned(around: Loop, inner: Loop) -> Turning:
+    """What becomes columns, where two loops do nothing but make them of rows."""
     statements = leaves(inner.body) or ()
     if around.body != (inner,) or around.step != 1 or inner.step != 1 or calls_functions(statements):
-        return frozenset()
+        return NO_TURNING
     results = {s.target for s in statements if s.target.indices}
     places = {place for s in statements for place in (s.target, *loads(s.value)) if mentions(place, inner.variable)}
     apart = {place for place in places if stride(place, inner.variable) != "unit"}
-    columns = around if apart & results else inner
+    rows, columns = (inner, around) if apart & results else (around, inner)
     whole = columns.width is not None and columns.width % COLUMNS == 0
+    enough = rows.width is None or rows.width >= COLUMNS
     alike = apart == results if apart & results else bool(results)
     turning = all(stride(place, around.variable) == "unit" for place in apart)
     sums = any(isinstance(s, Accumulate) for s in statements)
-    return frozenset(apart) if whole and alike and turning and not sums else frozenset()
+    if not (whole and enough and alike and turning) or sums:
+        return NO_TURNING
+    return Turning(frozenset(apart), 0.0 if rows.width is None else rows.width % COLUMNS / rows.width)
 
 
 def turns(loop: Loop) -> bool:
     """Whether ``loop`` and the one in it make columns of rows, several at a time."""
-    return any(isinstance(node, Loop) and bool(turned(loop, node)) for node in loop.body)
+    return any(isinstance(node, Loop) and bool(turned(loop, node).places) for node in loop.body)
 
 
 def _reduces(loop: Loop, body: Leaves) -> bool:

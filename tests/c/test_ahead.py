@@ -169,14 +169,20 @@ def test_rows_are_not_asked_for_along_which_the_next_tiles_go(monkeypatch: pytes
     monkeypatch.setattr(ahead, "FAR", 1)
     assert "fetch_streamed(" in emit(program(tall(128)))
     assert "fetch_streamed(" not in emit(program(tall(64)))
-    down = "|j:4:32,k:4|jkij'k'j''"
+    down = "|j:4:32,k:4|ijkj'k'j''"
     assert "fetch_streamed(" in emit(program(i(f"ik*kj~ikj{down}") >> i(f"+ikj~ij{down}0")))
 
 
-def test_rows_that_the_next_reduction_reads_again_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("schedule", ["|i:4,j:16|jiki'j'", "|i:6:4,j:8:16,k:64|ijki'j'k'i''j''"])
+def test_rows_that_are_read_again_while_they_are_near_are_not_asked_for(
+    schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next reduction, or by all of the next row of tiles."""
     monkeypatch.setattr(ahead, "FAR", 1)
-    again = i("ik*kj~kij|i:4,j:16|jiki'j'") >> i("+kij~ij|i:4,j:16|jiki'j'0")
-    assert "fetch_streamed(" not in emit(program(again))
+    component = i(f"ik*kj~kij{schedule}") >> i(f"+kij~ij{schedule}0")
+    assert "fetch_streamed(" not in emit(program(component))
+    monkeypatch.setattr(ahead, "NEAR", 64 * 128 - 1)
+    assert ("fetch_streamed(" in emit(program(component))) == ("k:64" in schedule)
 
 
 def test_steps_with_slow_functions_ask_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
