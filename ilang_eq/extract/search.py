@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ilang_eq.extract.absurd import without_absurd
 from ilang_eq.extract.additive import AdditiveModel, build, estimator
 from ilang_eq.extract.assemble import Schedule
 from ilang_eq.extract.bound import least_seconds
+from ilang_eq.extract.by_rows import by_rows
 from ilang_eq.extract.candidate import Candidate, Sized, Tiles
 from ilang_eq.extract.detours import shortest
 from ilang_eq.extract.domains import BREADTHS, Breadth, Domain, Estimate
@@ -133,13 +134,15 @@ def propose(
             return [one.candidate(unusual=True) for one in found if NOTABLE * one.cost < rival.cost]
         return []
 
+    steps = (in_order, *_FURTHER) if models.collapses else _FURTHER
+
     def twice(breadth: Breadth) -> list[Candidate]:
         found = searched(breadth)
         usual = [one.candidate() for one in found]
-        last = usual[0]
-        for further in (in_order, *_FURTHER) if models.collapses else _FURTHER:
-            last = further(last, judge)
-        proposals = [*thorough(breadth, found[0]), last, *usual]
+        rows = [by_rows(one, judge) for one in usual] if models.collapses else []
+        begin = {one.graph: one for one in (usual[0], min((usual[0], *rows), key=lambda one: one.cost))}
+        last = [reduce(lambda one, step: step(one, judge), steps, one) for one in begin.values()]
+        proposals = [*thorough(breadth, found[0]), *last, *usual]
         distinct = {one.graph: one for one in reversed(proposals)}
         online = {one.graph for one in found if _is_online(one.schedule)}
         return _of_both_kinds(sorted(distinct.values(), key=lambda one: one.cost), online, k)
