@@ -17,6 +17,7 @@ from math import prod
 
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.footprint import Extents
+from ilang_eq.extract.in_order import in_memory, ordered
 from ilang_eq.extract.refine import Judge, cheaper
 from ilang_eq.extract.sites import GAINS
 from ilang_eq.lang.expr import Access, Expr, Loop, OrderItem, Stage
@@ -33,7 +34,7 @@ def by_rows(candidate: Candidate, judge: Judge) -> Candidate:
     shapes = infer(graph)
     if not _goes_over_arrays(graph, shapes, judge.extents):
         return candidate
-    orders = [_in_memory(node.expr, shapes, n) for n, node in enumerate(graph.nodes)]
+    orders = [in_memory(node.expr, shapes, n) for n, node in enumerate(graph.nodes)]
     nodes = (replace(node, expr=_in_rows(node, graph, orders, orders[n])) for n, node in enumerate(graph.nodes))
     return cheaper(candidate, replace(graph, nodes=tuple(nodes)), judge, GAINS)
 
@@ -48,11 +49,6 @@ def _goes_over_arrays(graph: Graph, shapes: Shapes, extents: Extents) -> bool:
     return all(prod(extents[shapes.extent(n, axis)] for axis in expr.axes) <= largest for n, expr in exprs)
 
 
-def _in_memory(expr: Expr, shapes: Shapes, n: int) -> list[str]:
-    """The axes of ``expr``, number ``n``, in the order of the dimensions that they run over."""
-    return sorted(expr.axes, key=lambda axis: shapes.extent(n, axis))
-
-
 def _in_rows(node: Node, graph: Graph, orders: Orders, order: Sequence[str]) -> Expr:
     """The expression of ``node`` with loops in ``order``, and what comes in rows where a row begins."""
     staged: dict[int, list[OrderItem]] = {}
@@ -63,7 +59,5 @@ def _in_rows(node: Node, graph: Graph, orders: Orders, order: Sequence[str]) -> 
             mine, theirs = set(order[:rows]), set(orders[source.node][:rows])
             if rows and mine == set(operand.axes) and theirs == set(producer.output):
                 staged.setdefault(rows, []).append(Stage(k))
-    loops = (item for n, axis in enumerate(order, 1) for item in (Loop(axis), *staged.get(n, ())))
-    usual = replace(node.expr, splits=(), order=())
-    made = replace(usual, order=tuple(loops))
-    return usual if made.sequence == usual.sequence else made
+    items = (item for n, axis in enumerate(order, 1) for item in (Loop(axis), *staged.get(n, ())))
+    return ordered(node.expr, tuple(items))

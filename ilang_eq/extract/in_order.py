@@ -15,7 +15,7 @@ from ilang_eq.errors import ScheduleError
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.refine import Judge, cheaper
 from ilang_eq.extract.sites import GAINS
-from ilang_eq.lang.expr import Expr, Loop, Stage
+from ilang_eq.lang.expr import Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Node
 from ilang_eq.lang.shapes import Shapes, infer
 from ilang_eq.lower import lower
@@ -50,9 +50,18 @@ def _is_one_loop(graph: Graph) -> bool:
 
 def _in_order(node: Node, shapes: Shapes, n: int) -> Expr:
     """The expression of ``node``, number ``n``, with one loop for each axis, and what is staged inside them all."""
-    expr = node.expr
-    loops = (Loop(axis) for axis in sorted(expr.axes, key=lambda axis: shapes.extent(n, axis)))
-    staged = (item for item in expr.order if isinstance(item, Stage))
+    loops = (Loop(axis) for axis in in_memory(node.expr, shapes, n))
+    staged = (item for item in node.expr.order if isinstance(item, Stage))
+    return ordered(node.expr, (*loops, *staged))
+
+
+def in_memory(expr: Expr, shapes: Shapes, n: int) -> list[str]:
+    """The axes of ``expr``, number ``n``, in the order of the dimensions that they run over."""
+    return sorted(expr.axes, key=lambda axis: shapes.extent(n, axis))
+
+
+def ordered(expr: Expr, order: tuple[OrderItem, ...]) -> Expr:
+    """``expr`` without splits, in ``order``, which is left out if it is the usual one."""
     usual = replace(expr, splits=(), order=())
-    made = replace(usual, order=(*loops, *staged))
+    made = replace(usual, order=order)
     return usual if made.sequence == usual.sequence else made

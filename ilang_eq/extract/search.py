@@ -69,7 +69,7 @@ _LARGE = 8
 _ROUNDS = 2
 
 _FURTHER = (untiled, held, side_by_side, resited)
-"""Steps that no walk takes: from the best candidate, one after the other."""
+"""Steps that no walk takes: from the best candidate, and the best in rows, one after the other."""
 
 
 def propose(
