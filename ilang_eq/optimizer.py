@@ -177,6 +177,10 @@ def improving(request: Request) -> Iterator[Found]:
     space = replace(space, constants=frozenset(request.constants))
     report = Report(explored.seconds, explored.nodes, explored.facts, explored.rules, explored.stop_reason)
     found = Found(_ranked(written, models), report)
+    if not request.graph.nodes:
+        # it passes inputs on: there is nothing to schedule
+        yield found
+        return
     for k, pieces in _stages(request):
         found = _proposed(request, element, models, space, k, pieces, written, report)
         yield found

@@ -205,6 +205,23 @@ def test_log_sum_exp_is_online() -> None:
     agrees(best, log_sum_exp, (7, 33))
 
 
+def test_what_is_said_twice_is_computed_once() -> None:
+    """So that the product is of a matrix with itself, of which half is computed."""
+    centred = (I & i("+ij~j")) >> i("ij-j~ij")
+    best = optimize((centred & centred) >> i("ij*ik~jki") >> i("+jki~jk"), [(600, 96)], threads=1)
+    assert len(wire(best.component).nodes) == len(wire(centred).nodes) + 2
+    assert "mirror(" in best.source
+
+
+@pytest.mark.parametrize("component", [I, I & I, I | I], ids=str)
+def test_inputs_that_are_passed_on(component: Component) -> None:
+    best = optimize(component, [(3, 5)] * component.inputs)
+    assert str(best) == str(component)
+    assert best.report.stop_reason == "saturated"
+    arrays = [np.full((3, 5), n, np.float32) for n in range(component.inputs)]
+    np.testing.assert_array_equal(best(*arrays), component.interpret(*arrays))
+
+
 def test_without_shapes_nominal_extents_serve() -> None:
     best = optimize(MATMUL, threads=1)
     agrees(best, MATMUL, (5, 7), (7, 3))

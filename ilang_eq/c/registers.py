@@ -293,9 +293,9 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
             uneven = loop == nest.loops[-1] and bool((loop.limit or 0) % nest.lanes)
             if full_fact(loop) in facts and not uneven:
                 continue
-            if not _stripped(loop, reduction) and not (
-                (masked or uneven) and loop.outer and all(mentions(target, loop.variable) for target in written)
-            ):
+            indexing = all(mentions(target, loop.variable) for target in written)
+            folded = bool(reduction.chain) and loop == nest.loops[-1] and _reduces(loop, nest.body)
+            if not _stripped(loop, reduction) and not ((masked or uneven) and loop.outer and (indexing or folded)):
                 return None
             short[loop] = None
     ends = {(loop.variable, loop.extent, loop.limit, loop.outer) for loop in short}
@@ -308,15 +308,23 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
     return tuple(short)
 
 
+def _reduces(loop: For, body: Sequence[Statement]) -> bool:
+    """Whether all that ``body`` does is to accumulate over the innermost ``loop``."""
+    own = set(declared_in(body))
+    return not any(
+        mentions(update.target, loop.variable) for update in updates(body) if update.target.buffer not in own
+    )
+
+
 def _main(
     reduction: _Reduction, facts: frozenset[Full], rows: frozenset[str], stripped: bool, loops: tuple[For, ...]
 ) -> tuple[Node, ...]:
     """The reduction itself, its accumulators redirected to their tiles."""
     if not reduction.chain:
-        return _items(reduction, rows, reduced=False)
+        return _items(reduction, rows)
     *outer, around = reduction.chain
     known = [full_fact(loop) in facts for loop in reduction.chain]
-    body = _items(reduction, rows, reduced=False)
+    body = _items(reduction, rows)
     nodes: tuple[Node, ...]
     if not stripped or known[-1]:
         nodes = (Loop(around, body, known[-1], around=(*loops, *outer)),)
@@ -327,20 +335,21 @@ def _main(
             # what is called for a vector alone takes twice as long as for four of them
             around = replace(around, step=STRIP // 2)
             reduction = _narrowed(reduction, dict.fromkeys(lanes, STRIP // 2))
-            nodes = (*nodes, Loop(around, _items(reduction, rows, reduced=False), False, "half"))
-        nodes = (*nodes, Loop(around, _items(reduction, rows | lanes, reduced=True), False, "rest"))
+            nodes = (*nodes, Loop(around, _items(reduction, rows), False, "half"))
+        nodes = (*nodes, Loop(around, _items(reduction, rows | lanes), False, "rest"))
     for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
         nodes = (Loop(loop, nodes, full),)
     return nodes
 
 
-def _items(reduction: _Reduction, partial: frozenset[str], reduced: bool) -> tuple[Node, ...]:
+def _items(reduction: _Reduction, partial: frozenset[str]) -> tuple[Node, ...]:
     tiles = {a.statement: replace(a.statement, target=a.place) for a in reduction.accumulators}
     nodes: list[Node] = []
     for item in reduction.items:
         if isinstance(item, _Nest):
             body = tuple(tiles.get(s, s) if isinstance(s, Accumulate) else s for s in item.body)
             own = partial & {loop.variable for loop in item.loops}
+            reduced = _reduces(item.loops[-1], item.body)
             nodes.append(VectorNest(item.loops, item.lanes, body, own, reduced))
         else:
             assert not isinstance(item, For), "a loop inside the reduction is a nest"

@@ -317,11 +317,13 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
         tally.store(target, mask, moves, tile=True)
     if folds:
         _fold(moves, tally)
-    registers = stack.copies(mask) / (1 if folds else tally.width(mask))
+    width = min(stack.trips[-1], STRIP)
+    registers = stack.copies(mask) * (max(1.0, width / tally.lanes) if folds else 1.0 / tally.width(mask))
     shared = tally.vectors_beside(target)
-    # what one row alone adds as it is stays an operand in memory
+    # what one row alone adds as it is stays an operand in memory, unless it is in registers already
     alone = 0.0 if as_it_is else SCRATCH
-    taken = beside(shared) if constant and (folds or registers != shared) else alone
+    near = any(place.buffer in tally.known.near for place in tally.terms)
+    taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
     tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
     if tally.width(mask) > machine.port_lanes:
@@ -329,11 +331,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
         over = max(0.0, registers - (machine.vector_registers - SCRATCH))
         tally.slots += (machine.split_spill_slots - SPILL_SLOTS) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
-    chains, width = registers, min(stack.trips[-1], STRIP)
-    if folds:
-        chains *= max(1.0, width / tally.lanes)
     updates = times / tally.lanes if tally.lanes > 1 else times
-    waits = updates / chains * machine.chain_cycles
+    waits = updates / registers * machine.chain_cycles
     if folds:
         # what follows waits for the fold, and for a function before it
         steps = _joins(tally.lanes, width) + log2(tally.lanes)

@@ -1,4 +1,6 @@
-"""The canonical form of what a component computes: equal for components that differ in names and numbering only."""
+"""The canonical form of what a component computes: equal for components that differ in names and numbering only, or
+in how often they say the same.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ def canonical(graph: Graph) -> Graph:
     """``graph`` without its schedule, axes renamed, and nodes numbered as they are reached from the outputs.
 
     Producers come before their readers, operand 0's first, so the numbers do not depend on how the component was
-    written. Inputs keep theirs: they are the function's signature.
+    written. What is the same of the same operands is one node: ``c & c`` computes c once. Inputs keep their numbers:
+    they are the function's signature.
     """
     plain = unscheduled(graph)
-    order = _reached(plain)
-    number = {n: k for k, n in enumerate(order)}
+    number: dict[int, int] = {}
+    distinct: dict[Node, int] = {}
 
     def renumbered(source: Source) -> Source:
         return Value(number[source.node]) if isinstance(source, Value) else source
@@ -24,9 +27,11 @@ def canonical(graph: Graph) -> Graph:
     def output(wire: Wire) -> Wire:
         return Value(number[wire.node]) if isinstance(wire, Value) else wire
 
-    nodes = (plain.nodes[n] for n in order)
-    renamed = tuple(Node(node.expr, tuple(renumbered(s) for s in node.operands)) for node in nodes)
-    return replace(plain, nodes=renamed, outputs=tuple(output(wire) for wire in plain.outputs))
+    for n in _reached(plain):
+        node = plain.nodes[n]
+        node = replace(node, operands=tuple(map(renumbered, node.operands)))
+        number[n] = distinct.setdefault(node, len(distinct))
+    return replace(plain, nodes=tuple(distinct), outputs=tuple(map(output, plain.outputs)))
 
 
 def _reached(graph: Graph) -> tuple[int, ...]:

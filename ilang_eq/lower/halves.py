@@ -111,10 +111,12 @@ class _Part(NamedTuple):
     Args:
         dim: the dimension that is the result's ``dim``.
         others: the loops around all of it that are over the result's other axis.
+        other: the dimension that goes on along that axis from there; None if there is none.
     """
 
     dim: int
     others: tuple[For, ...]
+    other: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,17 @@ class _Stopping:
     def _position(self, target: Load, loop: For, around: Sequence[For]) -> _Position:
         if target.buffer in self.parts:
             part = self.parts[target.buffer]
-            return _Position(_along(target.indices[part.dim], (*around, loop)), part.others)
-        if target.buffer != self.result:
+            own, others = part.dim, part.others
+            other = None if part.other is None else target.indices[part.other]
+        elif target.buffer == self.result:
+            own, others, other = self.dim, (), target.indices[-3 - self.dim]
+        else:
             return _Position((), ())
-        other = target.indices[-3 - self.dim]
-        others = _along(other, around)
-        inside = [s for s in walk(loop.body) if isinstance(s, For) and s.variable in other.variables]
-        return _Position(_along(target.indices[self.dim], (*around, loop)), others if _within(inside, others) else ())
+        if other is not None:
+            others = (*others, *_along(other, around))
+            inside = [s for s in walk(loop.body) if isinstance(s, For) and s.variable in other.variables]
+            others = others if _within(inside, others) else ()
+        return _Position(_along(target.indices[own], (*around, loop)), others)
 
 
 def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
@@ -184,7 +190,9 @@ def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
     others = _along(other, around)
     own = bool(others) and place.buffer in declared_in(others[-1].body)
     inside = [loop for loop in use.around if loop.variable in other.variables and loop not in others]
-    return _Part(same[0], others) if own and len(same) == 1 and _within(inside, others) else None
+    rest = [d for d, index in enumerate(place.indices) if index.variables == tuple(s.variable for s in inside)]
+    further = rest[0] if inside and len(rest) == 1 else None
+    return _Part(same[0], others, further) if own and len(same) == 1 and _within(inside, others) else None
 
 
 def _within(inside: Sequence[For], others: Sequence[For]) -> bool:

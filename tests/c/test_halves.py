@@ -27,6 +27,8 @@ BELOW, ABOVE = square("i:6,j:16", "ijki'j'"), square("i:6,j:16", "jiki'j'")
 FINER = square("i:8:6,j:2:16,k:32", "ijki'j'k'i''j''")
 BATCH = square("i:6,j:16", "ijki'j'", "b")
 CHUNKS = (I & I) >> i("ki*kj~kij|i:8:6,j:16,k:256|ikji'k'i''j'") >> i("+kij~ij|i:8:6,j:16,k:256|ikji'k'i''j'0")
+IN_CHUNKS = "|i:8:6,j:4:16,k:256|ikji'j'k'i''j''"
+TILES_OF_CHUNKS = (I & I) >> i("ki*kj~kij" + IN_CHUNKS) >> i("+kij~ij" + IN_CHUNKS + "0")
 TILES = "|i:6,j:16|ijki'j'"
 DIFFERENCES = (
     (I & I)
@@ -70,11 +72,19 @@ def test_matrices_of_a_batch() -> None:
     np.testing.assert_allclose(kernel(x), BATCH.interpret(x), rtol=1e-4, atol=1e-4)
 
 
-def test_sums_of_chunks() -> None:
+@pytest.mark.parametrize("component", [CHUNKS, TILES_OF_CHUNKS], ids=["rows", "tiles"])
+def test_sums_of_chunks(component: Component) -> None:
     x = np.random.default_rng(2).standard_normal((1100, 75), dtype=np.float32)
-    one, two = (kernel(x, out=np.full((75, 75), np.nan, np.float32)) for kernel in kernels(CHUNKS, 1, 2))
-    np.testing.assert_allclose(one, CHUNKS.interpret(x), rtol=1e-4, atol=1e-3)
+    one, two = (kernel(x, out=np.full((75, 75), np.nan, np.float32)) for kernel in kernels(component, 1, 2))
+    np.testing.assert_allclose(one, component.interpret(x), rtol=1e-4, atol=1e-3)
     np.testing.assert_array_equal(one, two)
+
+
+def test_a_chunk_stops_where_each_of_its_tiles_ends() -> None:
+    """Not where the rows end that it has sums of."""
+    chunks = emit(lower(wire(TILES_OF_CHUNKS))).partition("_few_rows(")[2].partition("static void kernel")[0]
+    assert "if (j + j1 >= padded(i + i1 + 6)" in chunks
+    assert "if (j + j1 >= padded(i + 48)" not in chunks
 
 
 def test_the_other_half_is_copied() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 
@@ -120,6 +121,23 @@ def test_truth_values_are_counted_in_vectors(text: str) -> None:
     x, y = (np.round(a * 2) for a in normal((1000,), (1000,)))
     x[::50] = np.nan
     assert count.compile()(x, y) == np.count_nonzero(COMPARISONS[text](x, y))
+
+
+SHORT = {op: i(f"{op}ikl~i|i:2,l:8|ili'kl'") for op in ("+", "*", ">", "<")} | {
+    "dots": i("ikl*jkl~ijkl|l:8|ijlkl'") >> i("+ijkl~ij|l:8|ijlkl'0")
+}
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 20])
+@pytest.mark.parametrize("name", SHORT)
+def test_lanes_beyond_a_short_part_of_a_row_change_nothing(name: str, length: int) -> None:
+    """The sums of all lanes are folded once for all k, in a part that may be short as in a whole one."""
+    component = SHORT[name]
+    arrays = normal(*[(5, 6, length)] * component.inputs)
+    np.testing.assert_allclose(component.compile()(*arrays), component.interpret(*arrays), rtol=1e-4, atol=1e-6)
+    tails = emit(lower(wire(component))).split("l1_end = ")[1:]
+    assert tails
+    assert all(re.search(r"for \(int64_t k = 0.*keep8\(.*across_", tail, re.S) for tail in tails)
 
 
 def test_work_counts_what_every_iteration_does() -> None:

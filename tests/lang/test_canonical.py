@@ -30,6 +30,8 @@ SAME: dict[str, tuple[Component, Component]] = {
     "a pair of chains, a chain of pairs": ((EXP >> SUM) | (EXP >> SUM), (EXP | EXP) >> (SUM | SUM)),
     "a swap twice": (~~MATMUL, MATMUL),
     "identities": (I >> EXP >> I, EXP),
+    "the same said twice": (((EXP >> SUM) & (i("^ab~ab") >> SUM)) >> i("i+i~i"), EXP >> SUM >> (I & I) >> i("i+i~i")),
+    "the same twice as outputs": (EXP & EXP, EXP >> (I & I)),
 }
 
 
@@ -45,6 +47,7 @@ DIFFERENT: dict[str, tuple[Component, Component]] = {
     "a literal": (i("i*2~i"), i("i*3~i")),
     "a diagonal": (i("ii~i"), i("ij~i")),
     "outputs": (EXP & SUM, SUM & EXP),
+    "of other operands": ((EXP | EXP) >> i("ij+ij~ij"), EXP >> (I & I) >> i("ij+ij~ij")),
 }
 
 
