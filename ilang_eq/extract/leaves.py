@@ -317,7 +317,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
         tally.store(target, mask, moves, tile=True)
     if folds:
         _fold(moves, tally)
-    width = min(stack.trips[-1], STRIP)
+    width = min(stack.trips[-1], stack.loops[-1].width or STRIP)
     registers = stack.copies(mask) * (max(1.0, width / tally.lanes) if folds else 1.0 / tally.width(mask))
     shared = tally.vectors_beside(target)
     # what one row alone adds as it is stays an operand in memory, unless it is in registers already
