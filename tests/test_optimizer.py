@@ -290,6 +290,15 @@ def test_of_schedules_that_cost_next_to_the_same_the_one_with_the_fewest_kernels
     assert ranked(slow, lean, fewer, cheapest, near=9.0) == (fewer, cheapest, lean, slow), "the nearest cache has it"
 
 
+def test_of_schedules_that_cost_the_same_the_simplest_is_taken() -> None:
+    models = MODELS["c"](1, "float32")
+    schedules = [
+        Schedule(i(text), Cost(seconds, (("0: issue", seconds),)))
+        for text, seconds in (("+ij~i|i:4,j:8|iji'j'", 1.0), ("+ij~i|j:8|ijj'", 1.001), ("+ij~i", 1.01))
+    ]
+    assert [schedules.index(one) for one in _ranked(schedules, models)] == [1, 0, 2]
+
+
 def test_what_results_look_like_where_they_are_shown() -> None:
     best = optimize(i("ij*ij~ij") >> i("+ij~i"), [(64, 64)] * 2, threads=1)
     assert str(best) in repr(best)

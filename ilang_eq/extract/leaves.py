@@ -11,7 +11,7 @@ from typing import assert_never
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
-from ilang_eq.extract.tally import NOTHING, STRIP, Known, RateName, Tally, Term
+from ilang_eq.extract.tally import MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
 from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
@@ -317,9 +317,9 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
         tally.store(target, mask, moves, tile=True)
     if folds:
         _fold(moves, tally)
-    width = min(stack.trips[-1], stack.loops[-1].width or STRIP)
+    width = min(stack.trips[-1], _strip(stack))
     registers = stack.copies(mask) * (max(1.0, width / tally.lanes) if folds else 1.0 / tally.width(mask))
-    shared = tally.vectors_beside(target)
+    shared = tally.vectors_beside(target) * (_strip(stack) / (stack.loops[-1].width or STRIP) if folds else 1.0)
     # what one row alone adds as it is stays an operand in memory, unless it is in registers already
     alone = 0.0 if as_it_is else SCRATCH
     near = any(place.buffer in tally.known.near for place in tally.terms)
@@ -340,9 +340,14 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     tally.chain = max(tally.chain, waits / machine.clock_ghz)
 
 
+def _strip(stack: Stack) -> int:
+    """How many lanes a sum across them takes at a time: all of a part of constant length, unless it is long."""
+    width = stack.loops[-1].width
+    return STRIP if width is None or width > MOST_LANES else width
+
+
 def _fold(times: float, tally: Tally) -> None:
     """Charge folding a strip into one number."""
-    machine, lanes, width = tally.machine, tally.lanes, tally.stack.loops[-1].width
-    strip = STRIP if width is None else width
+    machine, lanes, strip = tally.machine, tally.lanes, _strip(tally.stack)
     tally.slots += times * fold_slots(lanes, strip)
     tally.adding += times * (_joins(lanes, strip) + log2(lanes)) * machine.lanes / machine.vector.add

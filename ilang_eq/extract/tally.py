@@ -26,6 +26,8 @@ COLUMN_SLOTS = 1.0
 4 instructions to be taken apart, 16 shuffles, and 8 stores, and those of two rows 2, 4 and 8."""
 STRIP = 64
 """Iterations that a reduction takes at a time, each vector with an accumulator of its own."""
+MOST_LANES = 128
+"""Parts of constant length of which a reduction takes all at a time are no longer (``c/registers.py``)."""
 MASKED_CYCLES = 0.03
 """Each element of a vector that is loaded or stored in part: half a cycle for 16, where instructions take masks."""
 ASK_SLOTS = 2.0
