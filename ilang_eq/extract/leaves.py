@@ -348,6 +348,7 @@ def _strip(stack: Stack) -> int:
 
 def _fold(times: float, tally: Tally) -> None:
     """Charge folding a strip into one number."""
-    machine, lanes, strip = tally.machine, tally.lanes, _strip(tally.stack)
+    machine, lanes, width = tally.machine, tally.lanes, tally.stack.loops[-1].width
+    strip = STRIP if width is None else width
     tally.slots += times * fold_slots(lanes, strip)
     tally.adding += times * (_joins(lanes, strip) + log2(lanes)) * machine.lanes / machine.vector.add
