@@ -18,18 +18,18 @@ from math import prod
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.footprint import Extents
 from ilang_eq.extract.refine import Judge, cheaper
-from ilang_eq.extract.sites import GAINS
 from ilang_eq.lang.expr import Expr, Loop
 from ilang_eq.lang.graph import Graph
 from ilang_eq.lang.shapes import Dimension, Shapes, infer
 from ilang_eq.lower.streamed import STREAMED_FLOATS
 
 LOSES = 1.005
-"""How many times as long the same without a tile that has all of its axis may take: the model knows no better."""
+"""How many times as long the same without tiles may take: the model knows no better, and a sum of rows without them may
+read what it sums as that is computed (``sites.py``)."""
 
 
 def untiled(candidate: Candidate, judge: Judge) -> Candidate:
-    """``candidate`` without the tiles of all axes or of one after the other, as far as that gains by the full model."""
+    """``candidate`` without the tiles of all axes or of one after the other, as far as the full model sees no loss."""
     shapes = infer(candidate.graph)
     best = candidate
     for dimension in _of_one_tile(candidate.graph, shapes, judge.extents):
@@ -37,7 +37,7 @@ def untiled(candidate: Candidate, judge: Judge) -> Candidate:
     large = _of_large_outputs(candidate.graph, shapes, judge.extents)
     tiled = [dimension for dimension in _tiled(candidate.graph, shapes) if dimension in large]
     for dimensions in ({*tiled}, *({dimension} for dimension in tiled)):
-        best = cheaper(best, _rewritten(best.graph, shapes, dimensions, _whole), judge, GAINS)
+        best = cheaper(best, _rewritten(best.graph, shapes, dimensions, _whole), judge, 1.0 / LOSES)
     return best
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from ilang_eq import optimize
 from ilang_eq.extract.candidate import Candidate
-from ilang_eq.extract.full_model import program_cost
+from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.machine import load
-from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.refine import Bound, Judge
 from ilang_eq.extract.untiled import _without_outermost, untiled
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.unwiring import unwire
@@ -56,6 +56,14 @@ def test_tiles_stay_where_they_gain() -> None:
     )
     graph = wire(product)
     assert untiled(Candidate(graph, judge.seconds(graph), {}), judge).graph == graph
+
+
+@pytest.mark.parametrize(("loss", "whole"), [(1.004, True), (1.006, False)])
+def test_tiles_go_where_the_model_sees_no_loss(loss: float, whole: bool) -> None:
+    tiled, untouched = wire(TILED), wire(WHOLE)
+    judge = Judge(lambda program, extents, most=float("inf"): Cost(1.0, ()), {(0, 0): 4096, (0, 1): 4096})
+    judge.known[untouched] = Bound(loss, exact=True)
+    assert untiled(Candidate(tiled, 1.0, {}), judge).graph == (untouched if whole else tiled)
 
 
 def test_a_tile_that_has_all_of_its_axis_is_none() -> None:
