@@ -9,6 +9,7 @@ from ilang_eq.extract.assemble import Schedule, assemble
 from ilang_eq.extract.blocking import blocked
 from ilang_eq.extract.constants import laid_out, taken_out
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.states import State
 from ilang_eq.extract.structure import Structure
 from ilang_eq.lang.graph import Graph
 from ilang_eq.rewrites.space import AxisId, ClassId
@@ -74,6 +75,27 @@ class Sized:
             return self
         return Sized.of(self.structure, self.machine, self.schedule, self.cost, self.panels | whole)
 
+    def around_panels(self) -> list[tuple[AxisId, AxisId]]:
+        """The two loops right around where each panel is copied, if nothing stands between them."""
+        sites = {x: site for (_, x), site in self.schedule.sites.items() if x in self.structure.copies and site > 1}
+        nests = {x: self.schedule.states[x].nest for x in sites}
+        pairs = {(nests[x][site - 2], nests[x][site - 1]): site - 1 for x, site in sites.items()}
+        return [pair for pair, between in pairs.items() if between not in self.schedule.sites.values()]
+
+    def exchanged(self, outer: AxisId, inner: AxisId) -> Sized:
+        """The same with the tile loop ``inner`` around ``outer``, wherever it was just inside."""
+        states = {c: _exchanged(state, outer, inner) for c, state in self.schedule.states.items()}
+        changed = replace(self.schedule, states=states)
+        return Sized.of(self.structure, self.machine, changed, self.cost, self.panels)
+
     def candidate(self, unusual: bool = False) -> Candidate:
         """Without the structure."""
         return Candidate(self.graph, self.cost, self.schedule.tiles, unusual)
+
+
+def _exchanged(state: State, outer: AxisId, inner: AxisId) -> State:
+    nest = state.nest
+    for n in range(1, len(nest)):
+        if nest[n - 1 : n + 1] == (outer, inner):
+            return replace(state, nest=(*nest[: n - 1], inner, outer, *nest[n + 1 :]))
+    return state
