@@ -52,6 +52,10 @@ LANDS = 0.2, 0.67
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
 with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
+START_IN_TURNS = 448
+"""The same of several runs of which a part each is read in turns, so that little else is on its way. Of 24×1000×8000
+with the second factor in place, each row in parts of 32, 64, 96, 192, 384 and 1024 floats takes 36, 56, 66, 84, 120 and
+212 ns a part more than its instructions on Zen 3, however many rows, 4 to 24, are taken at a time."""
 TURNS = 12
 """As many rows, or more, of which parts are read in turns wait at every page. Sums of two arrays of 64 MiB take, on
 Zen 4, 5.7 ms row by row, and 7.1, 8.0, 9.4, 10.5 and 10.1 where 2, 4, 8, 12 and 32 rows take turns, 4 KiB of each."""
@@ -163,12 +167,14 @@ class Pace(NamedTuple):
 
     There is no jump as long as all can be followed: a few runs side by side, each in order. Of more the share
     ``missed`` comes unforeseen; and out of memory, where prefetchers begin anew, the share ``restarted`` at least.
+    Runs may be gone through ``in_turns``, a part of each at a time.
     """
 
     stretch: float
     jump: int = 0
     missed: float = 0.0
     restarted: float = 0.0
+    in_turns: bool = False
 
 
 class Prefetchers(NamedTuple):
@@ -178,18 +184,19 @@ class Prefetchers(NamedTuple):
     page_streams: int
     restarts: float
 
-    def missed(self, runs: float, near: float, stride: int, stretch: float) -> float:
+    def missed(self, runs: float, near: float, stride: int, stretch: float, begins: float = START) -> float:
         """The share of so many ``runs`` side by side, ``stride`` bytes from one to the next, that comes unforeseen.
 
         Args:
             near: those of them that lie beside one in a page.
             stretch: bytes of one that are read before the others'.
+            begins: those at its start that come unforeseen.
         """
         if not stretch or not stride:
             return 0.0
         far = Room(self.streams, self.streams + LOSES).lost(runs) * min(1.0, stride / FOLLOWED)
         within = Room(self.page_streams, self.page_streams + LOSES_NEAR).lost(near) * min(1.0, NEAR / stride)
-        return max(far, within) * min(1.0, START / stretch)
+        return max(far, within) * min(1.0, begins / stretch)
 
     def restarted(self, near: float, stride: int) -> float:
         """The same of rows that lie beside one in a page, at the start of each."""

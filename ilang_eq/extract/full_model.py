@@ -40,7 +40,7 @@ from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.streams import gained, together
 from ilang_eq.extract.tally import Known
 from ilang_eq.extract.tasks import Tasks, tasks_of
-from ilang_eq.extract.trips import Loop, evaluate, row_by_row
+from ilang_eq.extract.trips import Loop, copied, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.collapsing import collapsed
 from ilang_eq.lower.fills import in_first_blocks
@@ -221,11 +221,12 @@ class _Issued(NamedTuple):
     """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread.
 
     It has the part ``share`` of the work. Threads come together ``entered`` times. Phases that add what functions
-    compute to rows in memory are marked in ``rows``.
+    compute to rows in memory are marked in ``rows``; those that copy rows of a buffer have its name in ``copied``.
     """
 
     times: tuple[float, ...]
     rows: tuple[bool, ...]
+    copied: tuple[str, ...]
     share: float
     entered: float
 
@@ -241,7 +242,8 @@ def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Kno
     search = tasks.positions * TASK_CYCLES / machine.clock_ghz
     times = (*issue_times(loop, machine, known, seen), search)
     rows = (*row_by_row(loop), False)
-    return _Issued(tuple([time * share for time in times]), rows, share, tasks.entered if used > 1 else 0.0)
+    names = (*copied(loop), "")
+    return _Issued(tuple([time * share for time in times]), rows, names, share, tasks.entered if used > 1 else 0.0)
 
 
 def _nest(
@@ -263,7 +265,9 @@ def _nest(
     """
     cost = NestCost(tuple((computing(time),) for time in issued.times))
     for inner, outer, there in fetched:
-        moved = region.phases(Cache(inner, outer), there)
+        moved = [
+            _asked(*phase) for phase in zip(region.phases(Cache(inner, outer), there), issued.copied, strict=False)
+        ]
         if inner is machine.levels[0]:
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
         if outer is machine.levels[-1]:
@@ -276,6 +280,14 @@ def _nest(
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return cost.merged() if ahead else cost
+
+
+def _asked(found: ByBuffer, copied: str) -> ByBuffer:
+    """``found``, where rows that are ``copied`` do not come unforeseen."""
+    if copied not in found or not found[copied].apart:
+        return found
+    moved = found[copied]
+    return {**found, copied: moved._replace(bytes=moved.bytes + moved.apart, apart=0.0)}
 
 
 def _mirroring(half: Half, extents: Extents, machine: Machine, threads: int) -> NestCost:

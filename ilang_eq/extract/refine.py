@@ -147,7 +147,7 @@ def refined(
             rival = min(rival, walked[-1].cost)
     best = min(walked, key=lambda c: c.cost)
     walked += [_walked(c, in_the_end, judge, rival) for c in (best, *_alone(best, judge))]
-    walked += [_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(best, judge)]
+    walked += [_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(best, options, judge)]
     walked += [_walked(c, in_the_end, judge, math.inf) for c in _exchanged(walked, judge)]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -185,12 +185,13 @@ def _exchanged(candidates: Sequence[Sized], judge: Judge) -> list[Sized]:
     return found
 
 
-def _elsewhere(candidate: Sized, judge: Judge) -> list[Sized]:
+def _elsewhere(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
     """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
     axes = list(candidate.schedule.tiles)
     if len(axes) != 2:
         return []
-    spread = (candidate.retiled(dict(zip(axes, sizes, strict=True))) for sizes in product(SPREAD, repeat=len(axes)))
+    along = [dict.fromkeys(min(size, options[axis][-1]) for size in SPREAD) for axis in axes]
+    spread = (candidate.retiled(dict(zip(axes, sizes, strict=True))) for sizes in product(*along))
     most, found = BEHIND * candidate.cost, list[Sized]()
     for other in spread:
         seconds = judge.seconds(other.graph, most)

@@ -22,6 +22,7 @@ from ilang_eq.extract.footprint import (
     PAGE,
     SHORT,
     START,
+    START_IN_TURNS,
     ByBuffer,
     Cache,
     Extents,
@@ -236,14 +237,18 @@ class _Array(NamedTuple):
             near: those of them that lie beside one in a page.
             before: what is read of one before the others.
         """
-        if self.asked and (self.tile or runs * stride <= ROOM * ELEMENT_BYTES):
-            return before.pace if before.pace.missed else Pace(run)
         old, stretch = before.pace, before.run
-        missed = self.prefetchers.missed(runs, near, stride, stretch)
+        in_turns = old.in_turns or (before.runs > 1.0 and run > stretch)
+        if self.asked and (self.tile or runs * stride <= ROOM * ELEMENT_BYTES):
+            return old if old.missed else Pace(run)
+        begins = START_IN_TURNS if old.in_turns else START
+        missed = self.prefetchers.missed(runs, near, stride, stretch, begins)
         restarted = max(old.restarted, self.prefetchers.restarted(near, stride))
         if missed < old.missed:
-            return old._replace(restarted=restarted)
-        return Pace(stretch, stride, missed, restarted) if missed else Pace(run, restarted=restarted)
+            return old._replace(restarted=restarted, in_turns=in_turns)
+        if not missed:
+            return Pace(run, restarted=restarted, in_turns=in_turns)
+        return Pace(stretch, stride, missed, restarted, in_turns)
 
 
 class _Touch(NamedTuple):

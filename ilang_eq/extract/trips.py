@@ -157,6 +157,24 @@ def row_by_row(loop: Loop, around: tuple[Loop, ...] = ()) -> list[bool]:
     return [any(outer.trips > 1 and not _moves(s, outer) for s in sums for outer in around)]
 
 
+def copied(loop: Loop) -> list[str]:
+    """Of each phase of ``loop``, in the same order, the buffer whose rows it copies; empty where it does anything else.
+
+    Rows that lie apart are asked for a few steps ahead (``c/ahead.py``).
+    """
+    if not loop.is_phase:
+        return [*(name for node in loop.body if isinstance(node, Loop) for name in copied(node)), ""]
+    while isinstance(along := loop.body[0], Loop) and isinstance(along.body[0], Loop):
+        loop = along
+    match along:
+        case Loop(body=(Assign(target, Load() as place),), width=int()) if len(loop.body) == loop.step == 1:
+            apart = stride(place, loop.variable) == "far" and loop.variable not in place.indices[-1].variables
+            whole = stride(place, along.variable) == stride(target, along.variable) == "unit"
+            return [place.buffer if apart and whole else ""]
+        case _:
+            return [""]
+
+
 class Turning(NamedTuple):
     """Places whose rows become columns in blocks (``c/turned.py``), but for the part of the rows that is ``left``."""
 

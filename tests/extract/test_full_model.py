@@ -259,6 +259,23 @@ def test_a_product_of_panels_beats_one_that_reads_rows() -> None:
     assert seconds(packed, (1024, 1024), (1024, 1024)) < seconds(in_place, (1024, 1024), (1024, 1024))
 
 
+def test_short_parts_of_rows_that_are_read_in_turns_come_unforeseen() -> None:
+    """24 rows times a matrix, a part of each of its rows at a time; copied, the parts are asked for."""
+    shapes = (24, 1000), (1000, 8000)
+    zen = load("x86_64_zen")
+
+    def product(columns: int, steps: int, staged: str = "") -> Component:
+        tiles = f"|i:6,j:{columns // 16}:16,k:{steps}|jk{{0}}ij'k'i'j''"
+        return i("ik*kj~kij" + tiles.format(staged)) >> i("+kij~ij" + tiles.format("") + "0")
+
+    def waiting(component: Component) -> float:
+        return sum(time for name, time in cost(component, *shapes, machine=zen).terms if name.endswith("stall"))
+
+    packed = (I | i("+kj~kj|j:96,k:128|jkk'j'")) >> product(96, 128, "1")
+    assert max(waiting(packed), waiting(product(1024, 12))) < waiting(product(96, 12)) / 2
+    assert seconds(packed, *shapes, machine=zen) < seconds(product(96, 12), *shapes, machine=zen)
+
+
 EXPONENTIALS = (I & i(">ij~i||ij")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||i0j")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ilang_eq.extract.trips import Loop, evaluate, row_by_row
+from ilang_eq.extract.trips import Loop, copied, evaluate, row_by_row
 from ilang_eq.lower.halves import BLOCK
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Diagonal, Extent, For, Index, Load, Statement
 
@@ -155,3 +155,22 @@ def test_finer_tiles_stop_closer_to_the_diagonal() -> None:
     ends = {rows: [-(-(i + rows) // BLOCK) * BLOCK for i in range(0, 1920, rows)] for rows in (96, 6)}
     assert counts[1] == pytest.approx(sum(-(-end // 64) for end in ends[96]))
     assert counts[3] == pytest.approx(sum(-(-end // 16) for end in ends[6]))
+
+
+def test_rows_that_lie_apart_are_copied() -> None:
+    """Not columns that become rows, what is computed, or rows that follow each other."""
+
+    def copies(read: tuple[str, str], target: tuple[str, str], value: str = "") -> list[str]:
+        place = Load("in0", tuple(Index((v, v + "'")) for v in read))
+        into = Load("copy", tuple(Index((v + "'",)) for v in target))
+        along = For("j'", J, 1, 16, ("j",), (Assign(into, Apply(value, (place,)) if value else place),))
+        steps = For("k'", K, 1, 8, ("k",), (along,))
+        (outer,) = evaluate(
+            (For("j", J, 16, None, (), (For("k", K, 8, None, (), (steps,)),)),), {(0, 1): 99, (1, 0): 50}
+        )
+        assert isinstance(outer, Loop)
+        return copied(outer)
+
+    assert copies(("k", "j"), ("k", "j")) == ["in0", ""]
+    assert copies(("j", "k"), ("k", "j")) == ["", ""]
+    assert copies(("k", "j"), ("k", "j"), "exp") == ["", ""]
