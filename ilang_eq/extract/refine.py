@@ -6,7 +6,7 @@ after  →  the same structure with the tiles i:6, j:64 that the full model like
 A step makes the tile of one axis larger or smaller: of the same as the step before, if that is better. Where none of
 these is, it makes one larger and another smaller, which keeps a register tile's size. The fewer expressions there are,
 the more sizes a step looks at. The walk ends where no step is better. A few candidates walk; where the best of them has
-come to, a last walk may take more sizes.
+come to, a last walk may take more sizes. From each place the loops around panels may be exchanged.
 """
 
 from __future__ import annotations

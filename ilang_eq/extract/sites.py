@@ -12,7 +12,7 @@ the same loops: the last steps may have made them so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import takewhile
 
@@ -31,7 +31,7 @@ def resited(candidate: Candidate, judge: Judge) -> Candidate:
     best = candidate
     while True:
         found = best
-        for graph in _further_in(best.graph):
+        for graph in _moved(best.graph):
             seconds = judge.seconds(graph, min(found.cost, best.cost / GAINS))
             if seconds < min(found.cost, best.cost / GAINS):
                 found = replace(best, graph=graph, cost=seconds)
@@ -40,43 +40,45 @@ def resited(candidate: Candidate, judge: Judge) -> Candidate:
         best = found
 
 
-def _further_in(graph: Graph) -> Iterator[Graph]:
-    """``graph`` with one staged operand that others read, too, under more loops of its reader; or one from memory."""
+def _moved(graph: Graph) -> Iterator[Graph]:
+    """``graph`` with one operand further in: staged for several readers, or in memory for one."""
     readers = Counter(source for node in graph.nodes for source in node.operands if isinstance(source, Value))
     readers.update(wire for wire in graph.outputs if isinstance(wire, Value))
     shapes = infer(graph)
     for n, node in enumerate(graph.nodes):
+        order = node.expr.sequence
         for operand, source in enumerate(node.operands):
-            in_memory = isinstance(source, Value) and Stage(operand) not in node.expr.sequence
-            if in_memory and readers[source] == 1 and (site := _shared(graph, shapes, source, n)):
-                order = _staged([*node.expr.sequence], operand, site)
-                moved = replace(node, expr=replace(node.expr, order=order))
-                yield replace(graph, nodes=(*graph.nodes[:n], moved, *graph.nodes[n + 1 :]))
-        staged = [item.operand for item in node.expr.order if isinstance(item, Stage)]
-        for operand in staged:
-            source = node.operands[operand]
-            if isinstance(source, Value) and readers[source] > 1:
-                for expr in _with_sites(node.expr, operand):
-                    moved = replace(node, expr=expr)
-                    yield replace(graph, nodes=(*graph.nodes[:n], moved, *graph.nodes[n + 1 :]))
+            if not isinstance(source, Value):
+                continue
+            exprs: Iterable[Expr] = ()
+            if Stage(operand) not in order and readers[source] == 1:
+                exprs = _from_memory(node.expr, operand, _shared(graph, shapes, source.node, n))
+            elif Stage(operand) in order and readers[source] > 1:
+                exprs = _further_in(node.expr, operand)
+            for expr in exprs:
+                yield replace(graph, nodes=(*graph.nodes[:n], replace(node, expr=expr), *graph.nodes[n + 1 :]))
 
 
-def _shared(graph: Graph, shapes: Shapes, producer: Value, reader: int) -> int:
+def _shared(graph: Graph, shapes: Shapes, producer: int, reader: int) -> int:
     """How many loops both begin with, before the producer sums anything."""
-    made, n = graph.nodes[producer.node].expr, producer.node
+    made, read = graph.nodes[producer].expr, graph.nodes[reader].expr
     whole = list(takewhile(lambda loop: loop.axis not in made.reduced, made.loops))
-    theirs = graph.nodes[reader].expr
-    pairs = zip(whole, theirs.loops, strict=False)
     alike = (
         a.level == b.level
-        and made.factors[a.axis] == theirs.factors[b.axis]
-        and shapes.extent(n, a.axis) == shapes.extent(reader, b.axis)
-        for a, b in pairs
+        and made.factors[a.axis] == read.factors[b.axis]
+        and shapes.extent(producer, a.axis) == shapes.extent(reader, b.axis)
+        for a, b in zip(whole, read.loops, strict=False)
     )
     return sum(1 for _ in takewhile(bool, alike))
 
 
-def _with_sites(expr: Expr, operand: int) -> Iterator[Expr]:
+def _from_memory(expr: Expr, operand: int, site: int) -> Iterator[Expr]:
+    """``expr`` with ``operand`` staged under ``site`` loops, if there are any."""
+    if site:
+        yield replace(expr, order=_staged([*expr.sequence], operand, site))
+
+
+def _further_in(expr: Expr, operand: int) -> Iterator[Expr]:
     """``expr`` with ``operand`` staged under more loops, after what else is staged there."""
     rest = [item for item in expr.order if item != Stage(operand)]
     before = expr.order.index(Stage(operand))
