@@ -164,15 +164,19 @@ def copied(loop: Loop) -> list[str]:
     """
     if not loop.is_phase:
         return [*(name for node in loop.body if isinstance(node, Loop) for name in copied(node)), ""]
-    while isinstance(along := loop.body[0], Loop) and isinstance(along.body[0], Loop):
-        loop = along
-    match along:
-        case Loop(body=(Assign(target, Load() as place),), width=int()) if len(loop.body) == loop.step == 1:
+    return [_copied(loop)]
+
+
+def _copied(loop: Loop) -> str:
+    match loop.body:
+        case (Loop(body=(Assign(target, Load() as place),), width=int()) as along,) if loop.step == 1:
             apart = stride(place, loop.variable) == "far" and loop.variable not in place.indices[-1].variables
             whole = stride(place, along.variable) == stride(target, along.variable) == "unit"
-            return [place.buffer if apart and whole else ""]
+            return place.buffer if apart and whole else ""
+        case (Loop() as inner,):
+            return _copied(inner)
         case _:
-            return [""]
+            return ""
 
 
 class Turning(NamedTuple):
