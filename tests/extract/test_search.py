@@ -265,3 +265,14 @@ def test_what_is_handed_on_has_the_best_of_both_kinds_and_the_best_of_all(k: int
     graphs = [wire(i(f"i+{n}~i")) for n in range(5)]
     candidates = [Candidate(graph, float(n), {}) for n, graph in enumerate(graphs)]
     assert _of_both_kinds(candidates, {graphs[3]}, k) == [candidates[n] for n in kept]
+
+
+def test_panels_are_copied_side_by_side_where_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all that is in the two loops around them; of few rows, copying counts."""
+    monkeypatch.setattr("ilang_eq.extract.models.detect", lambda: load("x86_64_zen"))
+    product = i("ik*kj~ijk") >> i("+ijk~ij")
+    found = optimize(product, [(16, 4096), (4096, 4096)], threads=1, database=False)
+    nodes = wire(found.component).nodes
+    assert [[loop.axis for loop in node.expr.loops[:2]] for node in nodes] == [["k", "j"]] * 3
+    x, y = (np.random.default_rng(n).standard_normal(shape) for n, shape in enumerate([(20, 300), (300, 270)]))
+    assert np.allclose(found(x.astype(np.float32), y.astype(np.float32)), x @ y, rtol=1e-3, atol=1e-3)
