@@ -61,7 +61,8 @@ class _Deployment:
         self.runner = runner
         self.types = runner.program.types()
         self.nodes = {node.name: node for node in runner.program.nodes}
-        self.known: Values = {**runner.tensors, **parameters, **runner.folded(parameters)}
+        held = {**runner.tensors, **parameters}
+        self.known: Values = {**held, **runner.folded(held)}
         self.fixed = set(self.known)
         self.views: Values = {}
         self.owners: dict[int, str] = {}

@@ -47,6 +47,7 @@ class Runner:
         self._sources = sorted({name for step in self._folding for name in step.reads} & held)
         self._folded: tuple[Versions, Values] | None = None
         self._buckets: set[tuple[int, ...]] = set()
+        self._is_symbolic = any(argument.type.is_symbolic for argument in self.inputs)
         self._memory = Memory()
 
     def __call__(self, inputs: Sequence[Any], parameters: Mapping[str, torch.Tensor] | None = None) -> list[Any]:
@@ -59,7 +60,8 @@ class Runner:
         with torch.no_grad():
             sizes = self.solve(inputs)
             given = {argument.name: value for argument, value in zip(self.inputs, inputs, strict=True)}
-            values: Values = {**self.tensors, **(parameters or {}), **self.folded(parameters), **given, SIZES: sizes}
+            held = {**self.tensors, **parameters} if parameters else self.tensors
+            values: Values = {**held, **self.folded(held), **given, SIZES: sizes}
             kept: dict[str, Floats] = {}
             for step in self.steps:
                 if step.kept and isinstance(step.run, RegionCall):
@@ -78,6 +80,8 @@ class Runner:
 
         Returns the sizes of the symbols.
         """
+        if self._buckets and not self._is_symbolic:
+            return {}
         sizes = solve(
             pair
             for argument, value in zip(self.inputs, inputs, strict=True)
@@ -99,12 +103,11 @@ class Runner:
             if isinstance(step.run, RegionCall):
                 step.run.refresh()
 
-    def folded(self, parameters: Mapping[str, torch.Tensor] | None = None) -> Values:
-        """What depends on parameters and constants alone, by name; computed again if a parameter has changed."""
-        values: Values = {**self.tensors, **(parameters or {})}
-        sources = [values[name] for name in self._sources]
+    def folded(self, tensors: Mapping[str, Any]) -> Values:
+        """What depends on parameters and constants alone, by name; computed again if one of ``tensors`` has changed."""
+        sources = [tensors[name] for name in self._sources]
         if self._folded is None or not self._folded[0].still(sources):
-            versions = Versions.of(sources)
+            versions, values = Versions.of(sources), dict(tensors)
             for step in self._folding:
                 values[step.name] = step.run(values)
             made = {step.name: values[step.name] for step in self._folding if step.name in self._needed}

@@ -175,7 +175,7 @@ class RegionCall:
         bound, arrays = self._arguments(values)
         made, view = empty(bound.stored, True)
         bound.kernel(*arrays, out=view)
-        return self._typed(made.view(bound.output))
+        return self._typed(made if bound.stored == bound.output else made.view(bound.output))
 
     def into(self, values: Values, memory: Memory) -> tuple[Floats, Floats]:
         """The region's result as numbers, and the memory it is in, which was taken from ``memory``."""
@@ -274,4 +274,8 @@ def as_input(value: torch.Tensor | Floats, shape: tuple[int, ...]) -> Floats:
     if not value.is_cpu or value.layout is not torch.strided:
         raise ArrayError(f"a tensor on device {value.device} with layout {value.layout}", expected="dense, on the CPU")
     floats = value if value.dtype is torch.float32 else value.float()
-    return floats.detach().reshape(shape).contiguous().resolve_neg().numpy()
+    if floats.requires_grad:
+        floats = floats.detach()
+    if floats.shape != shape:
+        floats = floats.reshape(shape)
+    return (floats.resolve_neg() if floats.is_neg() else floats).contiguous().numpy()

@@ -15,7 +15,7 @@ from ilang_eq.batch.tasks import Task
 from ilang_eq.errors import TraceError
 from ilang_eq.tracing.capture import Captured
 from ilang_eq.tracing.coverage import Coverage, coverage
-from ilang_eq.tracing.inputs import check_inputs, flattened
+from ilang_eq.tracing.inputs import Expected
 from ilang_eq.tracing.kernels import Kernels, Problem, problem
 from ilang_eq.tracing.nodes import NodeList
 from ilang_eq.tracing.partition import Partition, partition
@@ -39,6 +39,7 @@ class Traced:
         self.captured = captured
         self.partition: Partition = partition(prepared(captured.program))
         self.runner = Runner(self.partition, captured.tensors, kernels)
+        self._expected = Expected(self.runner.inputs, captured.arguments)
 
     @property
     def program(self) -> NodeList:
@@ -117,9 +118,8 @@ class Traced:
         Raises:
             ArrayError: inputs of another structure, type or shape than the example's, or other numbers or text.
         """
-        inputs = flattened(args, kwargs, self.captured.arguments)
-        check_inputs(self.runner.inputs, inputs)
-        return pytree.tree_unflatten(self.runner(inputs, self.captured.replaced()), self.captured.results)
+        results = self.runner(self._expected.inputs(args, kwargs), self.captured.replaced())
+        return results[0] if self.captured.results.is_leaf() else pytree.tree_unflatten(results, self.captured.results)
 
     def __str__(self) -> str:
         return "\n".join(f"{region.name}: {region.component}" for region in self.regions)

@@ -109,3 +109,22 @@ def test_extents_that_vary() -> None:
         traced(torch.randn(2, 7, 4), torch.randn(2, 8, 4))
     with pytest.raises(ArrayError, match=r"float32 of \(2, '\w+', 4\)"):
         traced(torch.randn(3, 7, 4), torch.randn(3, 7, 4))
+
+
+def test_as_many_tensors_in_another_structure_are_no_example() -> None:
+    def both(x: Any, pair: tuple[Any, Any]) -> Any:
+        return x * pair[0] + pair[1]
+
+    traced = interpreted(both, X, (X, X))
+    assert_close(traced(X, (X + 1, X)), both(X, (X + 1, X)))
+    for args, kwargs in (((X, X, X), {}), ((X, (X,)), {}), ((X,), {"pair": (X, X)}), (((X, X), X), {})):
+        with pytest.raises(ArrayError, match="arguments unlike the example's"):
+            traced(*args, **kwargs)
+    with pytest.raises(ArrayError, match="arguments unlike the example's"):
+        interpreted(lambda x, y: x + y, X, X)(X)
+
+
+def test_results_are_structured_as_the_examples() -> None:
+    assert isinstance(interpreted(lambda x: x + 1, X)(X), torch.Tensor)
+    assert isinstance(interpreted(lambda x: (x + 1,), X)(X), tuple)
+    assert interpreted(lambda x: {"a": x + 1}, X)(X).keys() == {"a"}
