@@ -19,8 +19,8 @@ from ilang_eq.tracing.region import Region, Unbuildable, build_region
 from ilang_eq.tracing.support import ROOT, Support, support
 from ilang_eq.tracing.table import CONTRACTIONS, POINTWISE
 
-CAPACITY = 14
-"""How many expressions a region may have: what the search takes in one piece."""
+CAPACITY = 10
+"""How many expressions with decisions of their own a region may have: what the search takes in one piece."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from ilang_eq.lang.graph import Graph, Value
+from ilang_eq.lang.wiring import wire
 from ilang_eq.tracing.extents import product
 from ilang_eq.tracing.nodes import Node, NodeList, Type, references
 from ilang_eq.tracing.region import Region, Unbuildable, Values, build_region, view_values
@@ -32,6 +35,7 @@ class Support:
     views: frozenset[str]
     computed: Mapping[str, Region]
     left: Mapping[str, str]
+    _weights: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def readers(self) -> Mapping[str, Mapping[str, None]]:
@@ -71,8 +75,21 @@ class Support:
         return product(self.values.types[name].extents).value(self.program.sizes)
 
     def weight(self, name: str) -> int:
-        """How much a node adds to the search of its region: its expressions."""
-        return self.computed[name].component.leaves
+        """How much a node adds to the search of its region: the expressions that take decisions of their own.
+
+        Elementwise ones that one other reads go with that.
+        """
+        known = self._weights.get(name)
+        if known is None:
+            known = self._weights[name] = _decisive(wire(self.computed[name].component), len(self.readers[name]))
+        return known
+
+
+def _decisive(graph: Graph, readers: int) -> int:
+    """The expressions of ``graph`` that reduce, or that several read; ``readers``: how many read its output."""
+    read = Counter(source for node in graph.nodes for source in node.operands)
+    read.update(dict.fromkeys(graph.outputs, readers))
+    return sum(bool(node.expr.reduced) or read[Value(n)] != 1 for n, node in enumerate(graph.nodes))
 
 
 def support(program: NodeList, alone: Mapping[str, str]) -> Support:

@@ -18,4 +18,4 @@ def test_the_guide_runs() -> None:
     names: dict[str, Any] = {}
     exec(block, names)
     assert not names["traced"].coverage.rows
-    assert len(names["traced"].regions) == 4
+    assert len(names["traced"].regions) == 3
