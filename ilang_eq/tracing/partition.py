@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ilang_eq.tracing.nodes import NodeList
+from ilang_eq.tracing.nodes import Node, NodeList
 from ilang_eq.tracing.region import Region, Unbuildable, build_region
 from ilang_eq.tracing.support import ROOT, Support, support
 from ilang_eq.tracing.table import CONTRACTIONS, POINTWISE
@@ -88,10 +88,11 @@ def _meeting(found: Support, apart: set[str], stored: frozenset[str], capacity: 
 def _cheap_to_store(found: Support, inside: frozenset[str]) -> frozenset[str]:
     """The nodes that cost little to store and read again, next to what the products before and after them move.
 
-    Elementwise work stays with what reads it. A value of products or reductions stays with a product that reads it if
-    it is no smaller than what else that product reads and makes, and with a reduction if it is no smaller than what
-    the products read that it is made of. So scores stay between two products, and layers of weights come apart. Where
-    elementwise work joins products, all but the last are stored if they are smaller than what those products read.
+    Elementwise work stays with what reads it. What products with weights have to do with stays with a product that
+    reads it if it is no smaller than what else that product reads and makes, and with a reduction if it is no smaller
+    than what those products read that it is made of. Where elementwise work joins such products, all but the last are
+    stored if they are smaller than what they read. So layers come apart. Products without weights, such as scores and
+    what is summed by them, stay together.
     """
     cheap: set[str] = set()
     moved: dict[str, int | None] = {}
@@ -107,7 +108,7 @@ def _cheap_to_store(found: Support, inside: frozenset[str]) -> frozenset[str]:
             within = [o for o in within if o not in cheap]
         products[name] = frozenset({name} if node.op in CONTRACTIONS else ()).union(*(products[o] for o in within))
         before = [moved[o] for o in within]
-        own = sum(map(found.elements, node.reads)) if node.op in CONTRACTIONS else 0
+        own = sum(map(found.elements, node.reads)) if _is_layer(found, node) else 0
         known = [count for count in before if count is not None]
         moved[name] = None if node.op in POINTWISE and not known else own + sum(known)
         if name in inside and not all(_stays(found, name, reader, moved[name]) for reader in found.readers[name]):
@@ -116,15 +117,24 @@ def _cheap_to_store(found: Support, inside: frozenset[str]) -> frozenset[str]:
 
 
 def _stays(found: Support, name: str, reader: str, moved: int | None) -> bool:
-    """Whether a value stays with ``reader``; ``moved``: what its products read, None for elementwise work."""
+    """Whether a value stays with ``reader``.
+
+    Args:
+        moved: what its products with weights read, None for elementwise work.
+    """
     node = found.values.nodes[reader]
     if moved is None or node.op in POINTWISE:
         return True
     size = found.elements(name)
-    if node.op in CONTRACTIONS:
+    if node.op in CONTRACTIONS and (moved or _is_layer(found, node)):
         others = (found.elements(read) for read in node.reads if found.origin(read) != name)
         return size >= sum(others) + found.elements(reader)
     return size >= moved
+
+
+def _is_layer(found: Support, node: Node) -> bool:
+    """Whether it is a product with weights."""
+    return node.op in CONTRACTIONS and any(read in found.weights for read in node.reads)
 
 
 def _chunks(found: Support, inside: frozenset[str]) -> list[list[str]]:

@@ -64,6 +64,15 @@ class Support:
             found.setdefault(name, []).append(ROOT)
         return found
 
+    @cached_property
+    def weights(self) -> frozenset[str]:
+        """The values that depend on no input."""
+        held = {argument.name for argument in self.program.arguments if argument.kind != "input"}
+        for node in self.program.nodes:
+            if held.issuperset(node.reads):
+                held.add(node.name)
+        return frozenset(held)
+
     def origin(self, name: str) -> str:
         """What a value is a view of, in the end; itself if it is none."""
         while name in self.views and self.values.nodes[name].op in VIEWS:

@@ -82,6 +82,27 @@ def test_products_with_weights_that_are_joined_come_apart() -> None:
     agrees(lambda x: (y := gate(x)).sigmoid() * y, torch.randn(4, 16), regions=1)
 
 
+def test_products_without_weights_stay_together() -> None:
+    """However few the queries of each key are, and in however many heads."""
+
+    def decode(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(torch.einsum("hgk,hjk->hgj", q, k) * 0.5, -1) @ v
+
+    agrees(decode, torch.randn(2, 3, 4), torch.randn(2, 50, 4), torch.randn(2, 50, 4), regions=1)
+    agrees(lambda a, x: a.T @ (a @ x), torch.randn(6, 5), torch.randn(5), regions=1)
+
+
+def test_elementwise_work_takes_no_room_in_a_region() -> None:
+    def gradient(x: Any, w: Any, g: Any) -> Any:
+        centred = x - x.mean(-1, keepdim=True)
+        scale = torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 1e-5)
+        normed, weighted = centred * scale, g * w
+        slope = (weighted * normed).mean(-1, keepdim=True)
+        return (weighted - weighted.mean(-1, keepdim=True) - normed * slope) * scale
+
+    agrees(gradient, torch.randn(3, 5), torch.randn(5), torch.randn(3, 5), regions=1)
+
+
 def test_a_returned_value_is_stored() -> None:
     traced = interpreted(lambda x: (x.exp(), x.exp().sum()), torch.randn(3))
     first = torch.randn(3)
@@ -126,7 +147,7 @@ def test_large_regions_are_cut_before_a_product() -> None:
             x = F.relu(x @ w)
         return x
 
-    traced = agrees(deep, torch.randn(3, 4), *(torch.randn(4, 4) for _ in range(8)), regions=None)
+    traced = agrees(deep, torch.randn(3, 4), *(torch.randn(4, 4) for _ in range(16)), regions=None)
     assert 2 <= len(traced.regions) <= 8
     assert all("matmul" in region.members[0] for region in traced.regions)
 
