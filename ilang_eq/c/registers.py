@@ -133,8 +133,9 @@ def register_tile(
         masked: whether loops that may be short are to be clamped and masked.
         around: the loops that it stands in, from the outside in.
     """
-    once = innermost(loop) and full_fact(loop) in facts and (loop.limit or 0) <= MOST_LANES
-    reduction = _reduction(strip_mined(loop) if innermost(loop) and not once else loop)
+    full = full_fact(loop) in facts
+    once = innermost(loop) and full and (loop.limit or 0) <= MOST_LANES
+    reduction = _reduction(strip_mined(loop, full) if innermost(loop) and not once else loop)
     if reduction is None:
         return None
     short = _short_loops(reduction, facts, masked)
@@ -180,10 +181,15 @@ def _blocks(reduction: _Reduction, initial: Sequence[_Start | None]) -> For | No
             return None
 
 
-def strip_mined(loop: For) -> For:
-    """A long innermost reduction in steps of whole vectors; any other loop as it is."""
+def strip_mined(loop: For, full: bool) -> For:
+    """A long innermost reduction in steps of whole vectors; any other loop as it is.
+
+    Args:
+        full: whether it is known to reach its limit, so that nothing may be left.
+    """
     into = reductions(loop)
-    widths = [w for w in (STRIP, 32, 16, 8, 4) if loop.limit is None or loop.limit % w == 0]
+    long = loop.limit is None or (loop.limit > MOST_LANES and not full)
+    widths = [w for w in (STRIP, 32, 16, 8, 4) if long or (loop.limit or 0) % w == 0]
     targets = [u.target for u in updates(loop.body) if u.target.buffer not in declared_in(loop.body)]
     apart = any(stride(place, loop.variable) not in ("none", "unit") for place in places(loop.body))
     if not into or len(targets) != len(into) or not widths or loop.step != 1 or apart or lanes_of(loop, 4) == 1:
@@ -295,7 +301,11 @@ def _short_loops(reduction: _Reduction, facts: frozenset[Full], masked: bool) ->
                 continue
             indexing = all(mentions(target, loop.variable) for target in written)
             folded = bool(reduction.chain) and loop == nest.loops[-1] and _reduces(loop, nest.body)
-            if not _stripped(loop, reduction) and not ((masked or uneven) and loop.outer and (indexing or folded)):
+            # rows of a tile are folded together, in the end
+            few = (loop.limit or 0) <= MOST_LANES
+            rows = folded and few and all(outer.limit is not None and outer.step == 1 for outer in reduction.chain)
+            masks = rows or ((masked or uneven) and (indexing or folded))
+            if not _stripped(loop, reduction) and not (masks and loop.outer):
                 return None
             short[loop] = None
     ends = {(loop.variable, loop.extent, loop.limit, loop.outer) for loop in short}

@@ -295,11 +295,15 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     runs, run = prod(left), run * ELEMENT_BYTES
     lines = runs * lines_of(run, array.argument) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
-    pace = array.pace(runs, _near(left, dims, stride), stride, before, run)
+    near = _near(left, dims, stride)
+    pace = array.pace(runs, near, stride, before, run)
     gaining, streams = before.abreast, before.streams
     if runs > 1.0 and stride > PAGE:
         gain, turn = rows_in_turn(runs, stride, before.run)
         gaining, streams = max(gaining, float(gain)), max(streams, float(turn))
+    elif runs > near > 1.0 and before.run < PAGE:
+        # rows that lie less than a page apart are in pages of their own nearly as often
+        streams = max(streams, runs / near * max(1.0, near * stride / PAGE))
     turned = before.turning
     if runs > 1.0 and stride >= PAGE and before.run > START:
         turned = max(turned, turning(runs, before.run))
