@@ -133,9 +133,8 @@ def register_tile(
         masked: whether loops that may be short are to be clamped and masked.
         around: the loops that it stands in, from the outside in.
     """
-    full = full_fact(loop) in facts
-    once = innermost(loop) and full and (loop.limit or 0) <= MOST_LANES
-    reduction = _reduction(strip_mined(loop, full) if innermost(loop) and not once else loop)
+    once = innermost(loop) and full_fact(loop) in facts and (loop.limit or 0) <= MOST_LANES
+    reduction = _reduction(strip_mined(loop) if innermost(loop) and not once else loop)
     if reduction is None:
         return None
     short = _short_loops(reduction, facts, masked)
@@ -181,15 +180,10 @@ def _blocks(reduction: _Reduction, initial: Sequence[_Start | None]) -> For | No
             return None
 
 
-def strip_mined(loop: For, full: bool) -> For:
-    """A long innermost reduction in steps of whole vectors; any other loop as it is.
-
-    Args:
-        full: whether it is known to reach its limit, so that nothing may be left.
-    """
+def strip_mined(loop: For) -> For:
+    """A long innermost reduction in steps of whole vectors; any other loop as it is."""
     into = reductions(loop)
-    long = loop.limit is None or (loop.limit > MOST_LANES and not full)
-    widths = [w for w in (STRIP, 32, 16, 8, 4) if long or (loop.limit or 0) % w == 0]
+    widths = [w for w in (STRIP, 32, 16, 8, 4) if loop.limit is None or loop.limit % w == 0]
     targets = [u.target for u in updates(loop.body) if u.target.buffer not in declared_in(loop.body)]
     apart = any(stride(place, loop.variable) not in ("none", "unit") for place in places(loop.body))
     if not into or len(targets) != len(into) or not widths or loop.step != 1 or apart or lanes_of(loop, 4) == 1:

@@ -341,9 +341,11 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
 
 
 def _strip(stack: Stack) -> int:
-    """How many lanes a sum across them takes at a time: all of a part of constant length, unless it is long."""
+    """How many lanes a sum across them takes at a time: of a part of constant length all, or a divisor."""
     width = stack.loops[-1].width
-    return STRIP if width is None or width > MOST_LANES else width
+    if width is None or width <= MOST_LANES:
+        return STRIP if width is None else width
+    return next((lanes for lanes in (STRIP, 32, *WIDTHS) if not width % lanes), STRIP)
 
 
 def _fold(times: float, tally: Tally) -> None:

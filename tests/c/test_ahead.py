@@ -239,6 +239,19 @@ def test_rows_at_hand_go_on_where_the_loop_around_them_steps() -> None:
     assert all("((i + i1) * in1_1 + k + 4) * in0_1" in line for line in asked)
 
 
+@pytest.mark.parametrize(("tile", "asks"), [("i:64,k:16", True), ("i:4,k:16", False)])
+def test_rows_of_a_tile_of_few_ask_for_none_beyond_it(tile: str, asks: bool) -> None:
+    """Most would come after the loops around the tile."""
+    sums = i(f"+jik~i|j:4,{tile}|ijki'j'k'")
+    assert ("fetch_streamed(in0" in emit(program(sums))) is asks
+
+
+@pytest.mark.parametrize(("width", "asks"), [(256, True), (512, False)])
+def test_long_rows_are_left_to_prefetchers(width: int, asks: bool) -> None:
+    source = emit(program(i(f"+jik~i|j:4,i:64,k:{width}|ijki'j'k'")))
+    assert any("fetch_streamed(in0" in line and "+ k1, 64" in line for line in source.splitlines()) is asks
+
+
 def test_neighbours_and_columns_are_copied_without_asking() -> None:
     """Prefetchers see what lies one after another coming, and a column takes a line of each of many rows."""
     assert "fetch_row(" not in emit(program(i("+ij~ij") >> i("+ij~i")))

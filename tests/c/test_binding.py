@@ -174,9 +174,9 @@ def test_a_local_of_the_body_is_private() -> None:
 
 def test_strips_keep_what_they_cannot_vectorise() -> None:
     scattered = loop("k", K, Accumulate(at("out0"), "add", at("in0", "k", "k")), reduces=True)
-    assert strip_mined(scattered, full=False) is scattered
+    assert strip_mined(scattered) is scattered
     odd = loop("k", K, Accumulate(at("out0"), "add", at("in0", "k")), limit=6, outer=("j",), reduces=True)
-    assert strip_mined(odd, full=False) is odd
+    assert strip_mined(odd) is odd
 
 
 def test_an_innermost_parallel_loop_is_not_torn_into_tasks_of_one_element() -> None:

@@ -123,6 +123,17 @@ def test_truth_values_are_counted_in_vectors(text: str) -> None:
     assert count.compile()(x, y) == np.count_nonzero(COMPARISONS[text](x, y))
 
 
+@pytest.mark.parametrize("shape", [(4, 4, 16), (7, 9, 37), (1, 3, 5), (13, 8, 130), (5, 5, 263)])
+@pytest.mark.parametrize("width", [16, 96, 200])
+def test_rows_of_a_tile_are_folded_together(width: int, shape: tuple[int, int, int]) -> None:
+    """Lanes that are few enough for registers are added up once for all rows, whether the part of a row is whole."""
+    sums = i(f"+jik~i|i:4,j:4,k:{width}|ijki'j'k'")
+    rows, tile = (emit(lower(wire(sums))).index(text) for text in ("for (int64_t j1", "_tile["))
+    assert (tile < rows) is (width < 200)
+    (x,) = normal(shape)
+    np.testing.assert_allclose(sums.compile()(x), x.sum((0, 2), dtype=np.float64), rtol=1e-4, atol=1e-4)
+
+
 SHORT = {op: i(f"{op}ikl~i|i:2,l:8|ili'kl'") for op in ("+", "*", ">", "<")} | {
     "dots": i("ikl*jkl~ijkl|l:8|ijlkl'") >> i("+ijkl~ij|l:8|ijlkl'0")
 }
