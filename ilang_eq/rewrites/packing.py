@@ -1,4 +1,4 @@
-"""Packing: arguments of sums of products, and of differences, may be read from a copy whose layout suits the loops.
+"""Packing: arguments of sums of products, and of outer differences, may be read from a copy that suits the loops.
 
 A copy equals what it copies, so in the e-graph it would be the same class, and nothing could tell the two apart. It
 has a constructor of its own, ``(Packed input dims)``, that they read beside ``(Read input dims)``. Extraction lays
@@ -8,6 +8,15 @@ a copy out and stages it like any other expression; on a CPU that is the packing
 from __future__ import annotations
 
 from ilang_eq.rewrites.rules import Rule
+
+_OUTER = """
+        (rule ((= m (Bin "{0}" a b)) (= a (Read n d)) (= b (Read o e))
+               (!= (axes a) (axes m)) (!= (axes b) (axes m)) (= x (axes a)) (> (set-length x) 1))
+              ((set (axes (Packed n d)) x) (union m (Bin "{0}" (Packed n d) b))))
+        (rule ((= m (Bin "{0}" a b)) (= a (Read n d)) (= b (Read o e))
+               (!= (axes a) (axes m)) (!= (axes b) (axes m)) (= x (axes b)) (> (set-length x) 1))
+              ((set (axes (Packed o e)) x) (union m (Bin "{0}" a (Packed o e)))))
+"""
 
 PACKING = (
     Rule(
@@ -22,14 +31,10 @@ PACKING = (
         """,
     ),
     Rule(
-        "pack-difference",
-        "a - b → a - copy(b), for arguments that are each read again for every step of an axis of the other",
+        "pack-outer",
+        "a ∘ b → a ∘ copy(b), ∘ one of − + min max, for arguments that are each read again for every step of an axis "
+        "of the other; copies of more than one axis",
         "packing",
-        """
-        (rule ((= m (Bin "sub" a b)) (= a (Read n d)) (= b (Read o e))
-               (!= (axes a) (axes m)) (!= (axes b) (axes m)) (= x (axes a)) (= y (axes b)))
-              ((set (axes (Packed n d)) x) (union m (Bin "sub" (Packed n d) b))
-               (set (axes (Packed o e)) y) (union m (Bin "sub" a (Packed o e)))))
-        """,
+        "".join(map(_OUTER.format, ("sub", "add", "min", "max"))),
     ),
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ilang_eq import I, i
 from ilang_eq.lang.wiring import wire
@@ -52,7 +53,21 @@ def test_both_sides_of_an_outer_difference_may_be_packed() -> None:
     assert copies(space) == 2
     rng = np.random.default_rng(0)
     assert assert_classes_agree(space, [rng.standard_normal((2, 3)), rng.standard_normal((4, 3))]) == 2
-    assert copies(explore(wire(distances), default - "pack-difference")[0]) == 0
+    assert copies(explore(wire(distances), default - "pack-outer")[0]) == 0
+
+
+@pytest.mark.parametrize("op", ["+", "<", ">"])
+def test_both_sides_of_what_is_like_an_outer_difference_may_be_packed(op: str) -> None:
+    sums = i(f"ik{op}jk~ijk") >> i("+ijk~ij")
+    space, _ = explore(wire(sums), default)
+    assert copies(space) == 2
+    rng = np.random.default_rng(0)
+    assert assert_classes_agree(space, [rng.standard_normal((2, 3)), rng.standard_normal((4, 3))]) == 2
+    assert copies(explore(wire(sums), default - "pack-outer")[0]) == 0
+
+
+def test_vectors_are_not_packed() -> None:
+    assert copies(explore(wire(i("i+j~ij") >> i("+ij~i")), default)[0]) == 0
 
 
 def test_a_difference_from_a_row_is_not_packed() -> None:
