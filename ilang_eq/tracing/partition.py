@@ -20,7 +20,8 @@ from ilang_eq.tracing.support import ROOT, Support, support
 from ilang_eq.tracing.table import CONTRACTIONS, POINTWISE
 
 CAPACITY = 10
-"""How many expressions with decisions of their own a region may have: what the search takes in one piece."""
+"""How many expressions with decisions of their own a region may have: what the search takes in one piece
+(``extract/segments.py``), which is not loaded before a kernel is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,13 @@ def _meeting(found: Support, apart: set[str], stored: frozenset[str], capacity: 
 
     def meet(name: str) -> bool:
         open_paths = set(found.readers[name])
-        weight = 0
+        decisions = 0
         while len(open_paths) > 1:
             if ROOT in open_paths or open_paths & apart:
                 return False
             first = min(open_paths, key=position.__getitem__)
-            weight += found.weight(first)
-            if found.values.nodes[first].op in CONTRACTIONS or weight > capacity or first in stored:
+            decisions += found.decisions(first)
+            if found.values.nodes[first].op in CONTRACTIONS or decisions > capacity or first in stored:
                 return False
             open_paths = open_paths - {first} | set(found.readers[first])
         return not open_paths & (apart | {ROOT})
@@ -157,7 +158,7 @@ def _chunks(found: Support, inside: frozenset[str]) -> list[list[str]]:
 
 def _cut(found: Support, chunk: Sequence[str], capacity: int) -> list[list[str]]:
     """A chunk in parts that are not too heavy, as far as it can be cut; the result of a part is its last node."""
-    options = [] if sum(map(found.weight, chunk)) <= capacity else list(_options(found, chunk, capacity))
+    options = [] if sum(map(found.decisions, chunk)) <= capacity else list(_options(found, chunk, capacity))
     if not options:
         return [list(chunk)]
     _, name = min(options)
@@ -173,8 +174,8 @@ def _options(found: Support, chunk: Sequence[str], capacity: int) -> Iterator[tu
         if any(set(found.readers[inner]) - cone for inner in cone - {name}):
             continue
         feeds = any(found.values.nodes[reader].op in CONTRACTIONS for reader in found.readers[name])
-        weight = sum(map(found.weight, cone))
-        yield (weight > capacity, not feeds, found.elements(name), -weight), name
+        decisions = sum(map(found.decisions, cone))
+        yield (decisions > capacity, not feeds, found.elements(name), -decisions), name
 
 
 def _cone(found: Support, chunk: Sequence[str], name: str) -> list[str]:

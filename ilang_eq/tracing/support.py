@@ -35,7 +35,7 @@ class Support:
     views: frozenset[str]
     computed: Mapping[str, Region]
     left: Mapping[str, str]
-    _weights: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    _decisions: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def readers(self) -> Mapping[str, Mapping[str, None]]:
@@ -83,14 +83,14 @@ class Support:
         """How many elements a value has, at the example's shapes."""
         return product(self.values.types[name].extents).value(self.program.sizes)
 
-    def weight(self, name: str) -> int:
-        """How much a node adds to the search of its region: the expressions that take decisions of their own.
+    def decisions(self, name: str) -> int:
+        """How much a node adds to the search of its region: its expressions that take decisions of their own.
 
         Elementwise ones that one other reads go with that.
         """
-        known = self._weights.get(name)
+        known = self._decisions.get(name)
         if known is None:
-            known = self._weights[name] = _decisive(wire(self.computed[name].component), len(self.readers[name]))
+            known = self._decisions[name] = _decisive(wire(self.computed[name].component), len(self.readers[name]))
         return known
 
 
