@@ -266,7 +266,7 @@ def _family(architecture: str, flags: frozenset[str], vendor: str) -> str:
         return "generic_arm64"
     long_vectors, amd = flags >= {"avx512f", "avx512dq", "avx512vl"}, vendor == "AuthenticAMD"
     if long_vectors and amd:
-        return "x86_64_zen4"
+        return "x86_64_zen5" if "avx512_vp2intersect" in flags else "x86_64_zen4"
     if long_vectors:
         return "x86_64_sapphire_rapids" if "avx512_fp16" in flags else "x86_64_avx512"
     return "x86_64_zen" if amd and "avx2" in flags else "generic_x86_64"

@@ -20,6 +20,7 @@ def test_the_shipped_machines() -> None:
         "x86_64_sapphire_rapids",
         "x86_64_zen",
         "x86_64_zen4",
+        "x86_64_zen5",
     )
     for name in names():
         described = load(name)
@@ -40,6 +41,11 @@ def test_the_shipped_machines() -> None:
         ("x86_64", "flags\t\t: fpu avx512f avx512dq avx512vl avx512_fp16", "x86_64_sapphire_rapids"),
         ("x86_64", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 fma", "x86_64_zen"),
         ("x86_64", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512dq avx512vl", "x86_64_zen4"),
+        (
+            "x86_64",
+            "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx512f avx512dq avx512vl avx512_vp2intersect",
+            "x86_64_zen5",
+        ),
         ("x86_64", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx fma4", "generic_x86_64"),
         ("x86_64", "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 fma", "generic_x86_64"),
         ("AMD64", None, "generic_x86_64"),
