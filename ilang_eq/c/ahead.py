@@ -132,7 +132,7 @@ def panels_ahead(reduction: Loop, layout: Layout) -> tuple[Ahead, ...]:
 def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
     """The rows of whole lines that steps of ``reduction`` come to soon."""
     found: dict[str, Row] = {}
-    for place, nest in _reads(reduction, layout, "argument", "shared", "private"):
+    for place, nest in reads(reduction, layout, "argument", "shared", "private"):
         width = _width(place, reduction.source, nest.loops, layout)
         if width and width % LINE == 0:
             inside = {loop.variable for loop in nest.loops}
@@ -147,7 +147,7 @@ def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
     """
     found: dict[str, Stream] = {}
     asked = {one.place.buffer for one in reduction.asked}
-    for place, nest in _reads(reduction, layout, "argument") if reduction.part in ("whole", "main") else ():
+    for place, nest in reads(reduction, layout, "argument") if reduction.part in ("whole", "main") else ():
         stream = None if place.buffer in asked else _stream(place, nest, reduction)
         if stream is not None:
             found.setdefault(place.buffer, stream)
@@ -246,13 +246,13 @@ def _is_along(place: Load, loop: For) -> bool:
 
 def _panels(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, int]]:
     """The panels in some kinds of ``storage`` that ``reduction`` reads whole: where, and how much in a step."""
-    for place, nest in _reads(reduction, layout, *storage):
+    for place, nest in reads(reduction, layout, *storage):
         width = _width(place, reduction.source, nest.loops, layout)
         if width and width == layout.buffers[place.buffer].dims[-1]:
             yield place, width
 
 
-def _reads(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, VectorNest]]:
+def reads(reduction: Loop, layout: Layout, *storage: Storage) -> Iterator[tuple[Load, VectorNest]]:
     """What ``reduction`` only reads in some kinds of ``storage``, and in which nest."""
     for nest in (node for node in reduction.body if isinstance(node, VectorNest)):
         written = {update.target.buffer for update in updates(nest.body)}

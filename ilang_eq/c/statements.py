@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
+from ilang_eq.c.along import along_lines
 from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
 from ilang_eq.c.columns import column_lines
 from ilang_eq.c.jam import TOGETHER, added, worth_text
@@ -168,7 +169,8 @@ class Statements:
         for rows in pointers:
             body = [rows.replaced(line, self.layout) for line in body]
         fetching = fetching_lines(node, self.layout, bound)
-        asked = [*fetching.inside, *asked_lines(node.asked, loop.step, self.layout)]
+        along, coming = along_lines(node, self.layout)
+        asked = [*fetching.inside, *coming, *asked_lines(node.asked, loop.step, self.layout)]
         if node.beside:
             assert self.beside is not None, "something goes there"
             asked += self.beside(node)
@@ -185,7 +187,7 @@ class Statements:
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
-        before = [*fetching.before, *(line for rows in pointers for line in rows.before(self.layout))]
+        before = [*fetching.before, *along, *(line for rows in pointers for line in rows.before(self.layout))]
         asked = [*asked, *(line for rows in pointers for line in rows.inside())]
         alone, asking = ([head, *indented([*ends, *fetches, *asked, *body]), "}"] for fetches in ([], fetching.asking))
         if not fetching.turn or any(isinstance(nest, VectorNest) and nest.partial for nest in node.body):

@@ -6,6 +6,9 @@ Only the first pass waits for ``x``, and only the last for ``y``, which is read 
 find what they need in a cache. So each pass asks for a share of what comes later: those after the first of the next
 ``x``, those before the last of ``y``. Shares are quarters of a row, in proportion to the floats that a pass reads and
 writes; all in one pass would be more than memory can bring in its time.
+
+Passes that only read, and compute little, leave no time for that: each of these asks for all of the next row, where
+asking gains anything.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Request:
         next: the row one iteration further is meant.
         written: it will be overwritten.
         first, count: the shares.
+        quick: the passes only read, and compute little.
     """
 
     place: Load
@@ -46,6 +50,7 @@ class Request:
     written: bool
     first: int
     count: int
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +104,13 @@ class _Pass:
 def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passes | None:
     """What the passes of ``row`` ask for; None if its body is anything but passes, or they gain nothing.
 
-    Passes that only read, and compute little, keep up with prefetchers, who bring more than can be asked for, unless
-    they are ``slow`` for something else.
+    Passes that only read, and compute little, keep up with most prefetchers, who bring more than can be asked for,
+    unless they are ``slow`` for something else.
     """
-    loops = [s for s in row.body if isinstance(s, For) and not _over_rows_alone(s, row)]
-    found = [one for loop in loops if (one := _pass(loop, row)) is not None]
-    extents = {one.along[0].extent for one in found}
-    if len(found) < max(2, len(loops)) or len(extents) != 1:
-        return None
+    found = _passes(row)
     requests: list[list[Request]] = [[] for _ in found]
     for user, place in _first_uses(found, row, buffers):
-        written = any(update.target.buffer == place.buffer for update in updates([found[user].loop]))
+        written = _writes(found[user], place)
         # what is written before the last pass (in_place.py) is asked for until then: the rest of the row, by its writer
         until = user + 1 if written and user < len(found) - 1 else user
         asking = range(1, len(found)) if user == 0 else range(until)
@@ -119,7 +120,32 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
                 requests[n].append(Request(_start(place, row), user == 0, written, first, count))
             first += count
     slow |= any(request.written for asked in requests for request in asked) or calls_functions(row.body)
-    return Passes(row, extents.pop(), tuple(map(tuple, requests))) if slow and any(requests) else None
+    return Passes(row, found[0].along[0].extent, tuple(map(tuple, requests))) if slow and any(requests) else None
+
+
+def quick_passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
+    """What passes of ``row`` that only read, and compute little, ask for; None if its body is anything else.
+
+    Each asks for all of the next rows: what is dropped, as memory has enough to do, is asked for again.
+    """
+    found = _passes(row)
+    if not found or passes(row, buffers) is not None:
+        return None
+    first = [place for user, place in _first_uses(found, row, buffers) if user == 0 and not _writes(found[0], place)]
+    everything = tuple(Request(_start(place, row), True, False, 0, SHARES, quick=True) for place in first)
+    return Passes(row, found[0].along[0].extent, (everything,) * len(found)) if everything else None
+
+
+def _passes(row: For) -> list[_Pass]:
+    """The passes that the body of ``row`` consists of; none if it has anything else."""
+    loops = [s for s in row.body if isinstance(s, For) and not _over_rows_alone(s, row)]
+    found = [one for loop in loops if (one := _pass(loop, row)) is not None]
+    extents = {one.along[0].extent for one in found}
+    return found if len(found) >= max(2, len(loops)) and len(extents) == 1 else []
+
+
+def _writes(one: _Pass, place: Load) -> bool:
+    return any(update.target.buffer == place.buffer for update in updates([one.loop]))
 
 
 def worthwhile(sizes: Sequence[int], rows: int) -> bool:
