@@ -13,7 +13,7 @@ their way anyway: a product with a vector in tiles of four rows takes 1.44 ms, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ilang_eq.c.ahead import reads
@@ -36,12 +36,11 @@ class Along:
     width: int
 
 
-def rows_along(reduction: Loop, layout: Layout) -> tuple[Along, ...]:
-    """The rows of arguments that ``reduction`` goes along, once and in order, but those that passes ask for."""
+def rows_along(reduction: Loop, layout: Layout, foreseen: Set[str]) -> tuple[Along, ...]:
+    """The rows of arguments that ``reduction`` goes along, once and in order, but what is ``foreseen`` otherwise."""
     found: dict[str, Along] = {}
-    asked = {one.place.buffer for one in reduction.asked}
     for place, nest in reads(reduction, layout, "argument") if reduction.part in ("whole", "main") else ():
-        along = None if place.buffer in asked else _along(place, nest.loops, reduction)
+        along = None if place.buffer in foreseen else _along(place, nest.loops, reduction)
         if along is not None:
             found.setdefault(place.buffer, along)
     return tuple(found.values())
@@ -65,11 +64,11 @@ def _moves(loop: For, indices: Sequence[Index]) -> bool:
     return any(loop.variable in index.variables for index in indices)
 
 
-def along_lines(reduction: Loop, layout: Layout) -> tuple[list[str], list[str]]:
-    """What stands before ``reduction``, and what each of its steps asks for."""
+def along_lines(reduction: Loop, layout: Layout, foreseen: Set[str]) -> tuple[list[str], list[str]]:
+    """What stands before ``reduction``, and what each of its steps asks for that is not ``foreseen`` otherwise."""
     before: list[str] = []
     inside: list[str] = []
-    for along in rows_along(reduction, layout):
+    for along in rows_along(reduction, layout, foreseen):
         name, dims = along.place.buffer, layout.buffers[along.place.buffer].dims
         before.append(f"const int {name}_along = ASKS_IN_ORDER && {' * '.join(map(size_text, dims))} >= {FAR};")
         first = flat_index([index_text(index) for index in along.place.indices], dims)

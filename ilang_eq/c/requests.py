@@ -27,15 +27,26 @@ STRIP = 64
 _LINE = 16
 
 
-def asking(row: For, nodes: tuple[Node, ...], layout: Layout, slow: bool) -> tuple[list[str], tuple[Node, ...]]:
-    """Definitions, and ``nodes``, the body of the loop ``row``, with what its passes ask for, ``slow`` or not."""
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The body of a loop over rows, with what its passes ask for: ``foreseen``, by ``definitions``."""
+
+    body: tuple[Node, ...]
+    definitions: tuple[str, ...] = ()
+    foreseen: frozenset[str] = frozenset()
+
+
+def asking(row: For, nodes: tuple[Node, ...], layout: Layout, slow: bool) -> Asking:
+    """``nodes``, the body of the loop ``row``, with what its passes ask for, ``slow`` or not."""
     found = passes(row, layout.buffers, slow) or quick_passes(row, layout.buffers)
     if found is None:
-        return [], nodes
+        return Asking(nodes)
     binder = _Binder(found, list(found.requests))
     bound = binder.nodes(nodes, ())
-    definitions = [_definition(request, row, layout) for request in found.asked]
-    return (definitions, bound) if not binder.left else ([], nodes)
+    if binder.left:
+        return Asking(nodes)
+    definitions = tuple(_definition(request, row, layout) for request in found.asked)
+    return Asking(bound, definitions, frozenset(request.place.buffer for request in found.asked))
 
 
 @dataclass(slots=True)

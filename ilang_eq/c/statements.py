@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
@@ -63,6 +63,7 @@ class Statements:
         dispatch: prints the loop that hands out the tasks of a parallel loop.
         alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
         beside: prints what goes beside the steps of a loop that is marked.
+        foreseen: what passes around the statements ask for.
     """
 
     layout: Layout
@@ -72,6 +73,7 @@ class Statements:
     dispatch: Callable[[Parallel], list[str]] | None = None
     alike: frozenset[str] = frozenset()
     beside: Callable[[Loop], list[str]] | None = None
+    foreseen: frozenset[str] = frozenset()
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
@@ -94,8 +96,10 @@ class Statements:
         Args:
             slow: whether it does more than what its passes do.
         """
-        asked, body = asking(loop, nodes, self.layout, slow)
-        return [*beyond_lines(loop), *asked, *copied_lines(loop, self.layout), *self.lines(body)]
+        found = asking(loop, nodes, self.layout, slow)
+        inside = replace(self, foreseen=self.foreseen | found.foreseen)
+        asked = [*beyond_lines(loop), *found.definitions, *copied_lines(loop, self.layout)]
+        return [*asked, *inside.lines(found.body)]
 
     def _node(self, node: Node) -> list[str]:
         match node:
@@ -169,7 +173,7 @@ class Statements:
         for rows in pointers:
             body = [rows.replaced(line, self.layout) for line in body]
         fetching = fetching_lines(node, self.layout, bound)
-        along, coming = along_lines(node, self.layout)
+        along, coming = along_lines(node, self.layout, self.foreseen)
         asked = [*fetching.inside, *coming, *asked_lines(node.asked, loop.step, self.layout)]
         if node.beside:
             assert self.beside is not None, "something goes there"

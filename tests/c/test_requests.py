@@ -106,9 +106,13 @@ def test_results_stay_what_they_were(component: Component, shape: tuple[int, int
     np.testing.assert_allclose(component.compile(threads=2)(x), softmax(x), rtol=1e-5)
 
 
-@pytest.mark.parametrize("component", [PRODUCT, SUM_OF_SQUARES])
-def test_kernels_without_such_passes_ask_for_nothing(component: Component) -> None:
-    assert not re.search(r"fetch_row|_asked", emit(lower(wire(component))))
+def test_kernels_without_such_passes_ask_for_nothing() -> None:
+    assert not re.search(r"fetch_row|_asked", emit(lower(wire(PRODUCT))))
+
+
+def test_passes_that_only_read_and_compute_little_ask_where_that_gains() -> None:
+    tests = re.findall(r"const int in0_asked = (\w+)", emit(lower(wire(SUM_OF_SQUARES))))
+    assert tests == ["ASKS_IN_ORDER"]
 
 
 @needs_compiler

@@ -1,0 +1,103 @@
+"""Rows that a reduction goes along are asked for once, some way ahead, and only where that is sure to help."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from ilang_eq.c.along import DISTANCE
+from ilang_eq.c.emit import emit
+from ilang_eq.c.kernel import CKernel
+from ilang_eq.lang.component import Component, I, i
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
+from ilang_eq.lower.passes import FAR
+from tests.c.counting import counters
+from tests.lower.test_passes import SOFTMAX, SUM_OF_EXPONENTIALS, SUM_OF_SQUARES
+
+LINE = 16
+SUMS = i("+ij~i")
+VECTOR = i("ij*j~ij") >> i("+ij~i||ij0")
+DOT = i("i*i~i") >> i("+i~.||i0")
+TILED = i("ij*j~ij|i:4,j:64|iji'j'") >> i("+ij~i|i:4,j:64|iji'j'0")
+ACROSS = i("ij*j~ij|j:64|jij'") >> i("+ij~i|j:64|jij'0")
+PRODUCT = i("ik*jk~ijk|k:64|ijkk'") >> i("+ijk~ij|k:64|ijkk'0")
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+def counted(
+    component: Component, x: np.ndarray, rest: list[np.ndarray], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> np.ndarray:
+    """How often each line from ``x`` on was asked for, by a kernel that counts, on any machine."""
+
+    def counting(source: str) -> str:
+        count = f"    for (int64_t f = first; f < first + floats; f += {LINE})\n"
+        count += f"        __atomic_add_fetch(&asked[f / {LINE}], p == first_input, 0);\n}}"
+        body = re.compile(r"(static inline void fetch_soon\(.*?\)\n\{\n).*?\n\}", re.DOTALL)
+        text, found = body.subn(rf"const float *first_input;\nint asked[1 << 18];\n\1{count}", source)
+        assert found == 1
+        text, found = re.subn(r"(#define ASKS_IN_ORDER) .", r"\1 1", text)
+        assert found == 2
+        entered = text.index("const float *const in0 = inputs[0];")
+        return f"{text[:entered]}first_input = inputs[0];\n    {text[entered:]}"
+
+    taken = counters(counting, 1 << 18, monkeypatch)
+    got = CKernel(lower(wire(component)), threads)(x, *rest)
+    np.testing.assert_allclose(got, component.interpret(x, *rest), rtol=1e-3, atol=1e-2)
+    return taken[-1]
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("component", "shape", "rest"), [(SUMS, (600, 1024), []), (VECTOR, (600, 1024), [(1024,)]), (DOT, (FAR,), [(FAR,)])]
+)
+def test_every_line_some_way_ahead_is_asked_for_once(
+    component: Component,
+    shape: tuple[int, ...],
+    rest: list[tuple[int, ...]],
+    threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    x, *others = (rng.standard_normal(each, np.float32) for each in (shape, *rest))
+    count = counted(component, x, others, threads, monkeypatch)
+    begin, end = DISTANCE // LINE, (DISTANCE + x.size) // LINE
+    assert (count[begin:end] == 1).all()
+    assert not count[:begin].any()
+    assert not count[end:].any()
+
+
+@needs_compiler
+def test_what_is_near_anyway_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal((FAR // 1024 - 1, 1024), np.float32)
+    assert not counted(SUMS, x, [], 1, monkeypatch).any()
+
+
+@needs_compiler
+def test_quick_passes_ask_for_the_next_row_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that has enough to do drops requests; the second pass makes them again."""
+    x = np.random.default_rng(0).standard_normal((600, 1024), np.float32)
+    count = counted(SUM_OF_SQUARES, x, [], 1, monkeypatch)
+    row = x.shape[1] // LINE
+    assert not count[:row].any(), "the first row is at hand when anything could be asked for"
+    assert (count[row : x.size // LINE] == 2).all()
+    assert not count[x.size // LINE :].any()
+
+
+@pytest.mark.parametrize("component", [TILED, ACROSS, PRODUCT])
+def test_rows_side_by_side_or_read_again_are_left_alone(component: Component) -> None:
+    """``ACROSS`` comes to the next row before the end of one, ``PRODUCT`` to each row again."""
+    assert "_along" not in emit(lower(wire(component)))
+
+
+@pytest.mark.parametrize("component", [SOFTMAX, SUM_OF_EXPONENTIALS, SUM_OF_SQUARES, (I & SUMS) >> i("ij-i~ij||i1j")])
+def test_what_passes_ask_for_is_left_to_them(component: Component) -> None:
+    emitted = emit(lower(wire(component)))
+    body = emitted[emitted.rindex("static NOINLINE void tasks_") :]
+    assert "_asked" in body
+    assert "_along" not in body
