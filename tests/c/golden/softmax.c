@@ -679,10 +679,7 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
             for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                 V16(max0_tile[j_lane]) = lowest16();
             }
-            const int in0_along = ASKS_IN_ORDER && in0_0 * in0_1 >= 524288;
             for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
-                if (in0_along)
-                    fetch_soon(in0, i * in0_1 + j + 2048, 64);
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                     V16(max0_tile[j_lane]) = larger16(V16(in0[i * in0_1 + j + j_lane]), V16(max0_tile[j_lane]));
@@ -885,10 +882,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                 V16(max0_tile[j_lane]) = lowest16();
             }
-            const int in0_along = ASKS_IN_ORDER && in0_0 * in0_1 >= 524288;
             for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
-                if (in0_along)
-                    fetch_soon(in0, i * in0_1 + j + 2048, 64);
                 if (out0_asked) {
                     make_room(out0, i * in0_1 + j * 1 / 4, 16);
                 }
@@ -978,10 +972,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                     V16(add2_block_tile[j_lane]) = broadcast16(0.0f);
                 }
-                const int out0_along = ASKS_IN_ORDER && in0_0 * in0_1 >= 524288;
                 for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
-                    if (out0_along)
-                        fetch_soon(out0, i * in0_1 + j_block + j + 2048, 64);
                     if (in0_asked) {
                         fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4, 16);
                     }
