@@ -86,6 +86,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         page_streams=default.page_streams,
         restarts=default.restarts,
         in_flight=default.in_flight,
+        spill_slots=default.spill_slots,
         split_spill_slots=default.split_spill_slots,
         window=default.window,
         hides=default.hides,

@@ -69,6 +69,9 @@ BEGINS = 0.9
 """The part of memory's latency that a phase waits as it begins to read a row after another one has read something else.
 Decode attention in blocks of 256 keys, which go from keys to values and back 1024 times, takes 1.085 times as long on
 Zen 4 as with all keys before all values."""
+WINDOW = 320.0
+"""Instructions that a core looks ahead, for which ``footprint.CROWDS`` holds. On Zen 5, which looks 448 ahead, lines of
+which 5 to 10 times as many as there are places for take turns come every 1.9 ns, 0.54 of the second level's latency."""
 MIRRORED_CYCLES, MIRRORED_BYTES = 1.0, 3.0 * ELEMENT_BYTES
 """What an element that is copied to its mirror image takes: 0.22 to 0.33 ns in the caches of Zen 3 (64² to 1024²); and
 what it moves where they do not hold the matrix, 0.9 to 1.2 ns for 4096²: it is read, its image fetched and written."""
@@ -360,7 +363,7 @@ def _moving(
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)
-        unforeseen = _unforeseen(moved, share, outer, machine.in_flight)
+        unforeseen = _unforeseen(moved, share, outer, machine)
         hidden = machine.hides * unforeseen
         hidden += waiting * share
         # out of a core's own caches what nobody sees coming takes as long to move as what is foreseen, or asked for
@@ -435,13 +438,14 @@ def _lost(whole: float, level: Level) -> float:
     return CROWDED.lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
 
 
-def _unforeseen(moved: Traffic, share: float, level: Level, in_flight: float) -> float:
+def _unforeseen(moved: Traffic, share: float, level: Level, machine: Machine) -> float:
     """Nanoseconds for lines that come unforeseen, so many at a time.
 
-    Nor do prefetchers help lines that contend for few places.
+    Nor do prefetchers help lines that contend for few places; a core that looks further ahead waits less for each.
     """
-    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / in_flight)
-    contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * level.latency)
+    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.latency / machine.in_flight)
+    waits = level.latency * min(1.0, WINDOW / machine.window)
+    contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * waits)
     return (apart + contending) / LINE * share
 
 

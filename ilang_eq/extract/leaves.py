@@ -23,8 +23,6 @@ HALVE_SLOTS = 3.0
 """Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
 code. Rows overlap with what follows, so that nothing waits: on Zen 3 their sums take 12 cycles a row and 0.07 each
 float (64 to 5120 in the nearest cache), and passes that wait for a row's maximum 20 to 40 and what they take."""
-SPILL_SLOTS = 6.0
-"""An accumulator that goes to memory and back: stores go one a cycle."""
 JAMMED = 4.0
 """Rows that are added to a row at a time (``c/jam.py``). Short ones from memory go alone, but memory hides that."""
 FEWEST = 16
@@ -325,11 +323,11 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     near = any(place.buffer in tally.known.near for place in tally.terms)
     taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
-    tally.slots += SPILL_SLOTS * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
+    tally.slots += machine.spill_slots * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
     if tally.width(mask) > machine.port_lanes:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
         over = max(0.0, registers - (machine.vector_registers - SCRATCH))
-        tally.slots += (machine.split_spill_slots - SPILL_SLOTS) * over * stack.entered
+        tally.slots += (machine.split_spill_slots - machine.spill_slots) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     updates = times / tally.lanes if tally.lanes > 1 else times
     waits = updates / registers * machine.chain_cycles

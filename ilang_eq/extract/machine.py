@@ -110,8 +110,8 @@ class Machine:
             side take 6 to 7 ns a line of 258.
         split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
             With vectors as long as a line each lies in two, with shorter ones only some.
-        split_spill_slots: instructions in the time of which an accumulator that is longer than units are wide goes to
-            memory and back.
+        spill_slots: instructions in the time of which an accumulator goes to memory and back: stores go one a cycle.
+        split_spill_slots: the same of one that is longer than units are wide.
         broadcasts: elements a nanosecond that are loaded and spread over a whole register, where one of the two units
             that multiply and one of the two that add can do it, beside their own work; infinite where loads do it.
         port_bits: width of the units that compute and load. A longer vector takes several of their cycles, a shorter
@@ -150,6 +150,7 @@ class Machine:
     split_cycles: float = 1.2
     entry_cycles: float = 4.0
     softness: float = 6.0
+    spill_slots: float = 6.0
     split_spill_slots: float = 6.0
     port_bits: int = 2048
     broadcasts: float = float("inf")

@@ -83,10 +83,10 @@ def test_unit_strides_beat_columns(machine: Machine) -> None:
 
 
 def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
-    """On Zen 3 rows take 1.90 times as long as the tile, and scraps 12 times."""
+    """On Zen 3 rows take 1.90 times as long as the tile, and scraps 12 times; on Zen 5 2.2 and 7.0 times."""
     shapes = (192, 192), (192, 208)
     tile = seconds(matmul("|i:4,j:16|ijki'j'"), *shapes, machine=machine)
-    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 1.8
+    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 1.7
     assert tile < seconds(matmul("|i:1,j:4|ijki'j'"), *shapes, machine=machine) / 2
 
 
