@@ -58,13 +58,16 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
 }
 
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5, which
-// GCC before 14 takes for another: unasked, vectors that lie in two lines come from memory at 0.7 of the usual rate.
+// Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
-#define ASKS_IN_ORDER 1
+#define ZEN5 1
 #else
-#define ASKS_IN_ORDER 0
+#define ZEN5 0
 #endif
+
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
+// that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
+#define ASKS_IN_ORDER ZEN5
 
 // The lanes of a vector register.
 #if defined(__AVX512F__)
