@@ -324,6 +324,15 @@ def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
     assert not any(name.endswith("pages") for name, _ in on_top)
 
 
+def test_a_core_that_looks_further_ahead_waits_less_for_lines_that_take_turns() -> None:
+    def lines(window: float) -> float:
+        machine = replace(load("x86_64_zen4"), window=window)
+        found = cost(matmul("|i:12,j:16|ijki'j'"), (1024, 1024), (1024, 1024), machine=machine)
+        return sum(s for name, s in found.terms if name.endswith("L2"))
+
+    assert lines(448.0) < lines(320.0) == lines(224.0)
+
+
 def test_a_core_that_looks_further_ahead_waits_less_for_accumulators() -> None:
     blocks = matmul("|i:6,j:64,k:64|kijk'i'j'")
     shapes = (1200, 2048), (2048, 4096)

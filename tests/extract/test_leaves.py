@@ -212,6 +212,13 @@ def test_whole_vectors_that_do_not_stay_in_registers_are_dear_where_units_are_ha
     assert dear > 1.3 * plain if slower else dear == plain
 
 
+@pytest.mark.parametrize(("tile", "slower"), [("i:8,j:96", True), ("i:8,j:48", False)])
+def test_accumulators_that_do_not_stay_in_registers_are_as_dear_as_the_machine_says(tile: str, slower: bool) -> None:
+    product, zen5 = matmul(f"|{tile}|ijki'j'"), load("x86_64_zen5")
+    dear, plain = (seconds(product, (48, 64), (64, 384), machine=replace(zen5, spill_slots=s)) for s in (12.0, 6.0))
+    assert dear > 1.1 * plain if slower else dear == plain
+
+
 def test_stores_have_ports_of_their_own() -> None:
     """A tile too large for registers loads twice and stores once for each multiply-add: the longer of both counts."""
     wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))

@@ -1,0 +1,1 @@
+i("ik*kj~ikj") >> i("+ikj~ij||ikj0")

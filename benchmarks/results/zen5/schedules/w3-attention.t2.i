@@ -1,0 +1,1 @@
+i("+il~li|i:96|ili'") >> ~i("kl*li~lki|i:96,k:24:4|i1kk'lk''i'") >> i("+lki~ki|i:96,k:24:4|ikk'lk''i'0") >> (I & i(">ki~i|i:96,k:96|ik0k'i'")) >> i("ki-i~ki|i:96,k:96|ik01k'i'") >> i("^ki~ki|i:96,k:96|ikk'i'0") >> (i("ki*kj~kji|i:96,j:4:4,k:96|ik0jj'k'j''i'") >> i("+kji~ji|i:96,j:4:4,k:96|ikjj'k'j''i'0") & i("+ki~i|i:96,k:96|ik0k'i'")) >> i("ji/i~ij|i:96,j:16|i01jj'i'")

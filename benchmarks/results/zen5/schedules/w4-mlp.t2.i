@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|jiki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0") >> i("ij+j~ij|i:8,j:48|ji0i'j'") >> i("0>ij~ij|i:8,j:48|jii'j'1") | i("+kj~kj|j:64,k:256|jkk'j'")) >> i("ik*kj~kij|i:6,j:64,k:256|jkik'i'j'") >> i("+kij~ij|i:6,j:64,k:256|jkik'i'j'0") >> i("ij+j~ij|i:6,j:64|j0ii'j'")
