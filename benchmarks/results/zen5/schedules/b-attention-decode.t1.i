@@ -1,0 +1,1 @@
+i("+il~li|i:16|ili'") >> ~i("kl*li~lki|i:16,k:4:12|i1kk'lk''i'") >> i("+lki~ki|i:16,k:4:12|ikk'lk''i'0") >> (I & i(">ki~i|i:16,k:48|ik0i'k'")) >> i("ki-i~ik|i:16,k:48|ik01i'k'") >> i("^ik~ik|i:16,k:48|iki'k'0") >> (i("ik*kj~kij|i:4:4,j:64,k:48|ik0ji'k'i''j'") >> i("+kij~ij|i:4:4,j:64,k:48|ikji'k'i''j'0") & i("+ik~i|i:16,k:48|ik0i'k'")) >> i("ij/i~ij|i:16,j:64|i01ji'j'")

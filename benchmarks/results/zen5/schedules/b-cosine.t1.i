@@ -1,0 +1,1 @@
+((I | (I & (I & I) >> i("jk*jk~jk|j:128|jj'k") >> i("+jk~j|j:128|jj'k0") >> i("j^0.5~j|j:128|j0j'")) >> i("jk/j~kj|j:128|jkj'")) >> i("ik*kj~kij|i:6,j:2:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:64|jij'ki'j''0") & (I & I) >> i("ik*ik~ik|i:6|ii'k") >> i("+ik~i|i:6|ii'k0") >> i("i^0.5~i")) >> i("ij/i~ij|i:6,j:128|ji0i'j'")

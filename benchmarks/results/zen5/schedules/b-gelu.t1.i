@@ -1,0 +1,1 @@
+(I & ((I & (I & I) >> i("ij*ij~ij")) >> i("ij*ij~ij||ij1") >> i("ij*0.044715~ij||ij0") & I) >> i("ij+ij~ij||ij0") >> i("ij*1.5957691216~ij||ij0") >> i("-ij~ij||ij0") >> i("^ij~ij||ij0") >> i("ij+1~ij||ij0")) >> i("ij/ij~ij||ij1")

@@ -1,0 +1,1 @@
+(I & i("+ijk~ij") >> i("ij/3136~ij||ij0")) >> (i("ijk-ij~ijk||ijk1") & i("ijk-ij~ijk||ijk1") >> (I & I) >> i("ijk*ijk~ijk||ijk01") >> i("+ijk~ij||ijk0") >> i("ij/3136~ij||ij0") >> i("ij+1e-5~ij||ij0") >> i("ij^0.5~ij||ij0")) >> i("ijk/ij~ijk||ijk10") >> (I & i("-ijk~ijk||ijk0") >> i("^ijk~ijk||ijk0") >> i("ijk+1~ijk||ijk0")) >> i("ijk/ijk~ijk||ijk01")

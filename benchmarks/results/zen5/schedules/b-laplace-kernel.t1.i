@@ -1,0 +1,1 @@
+i("+ik~ki|i:96|iki'") >> i("ki-jk~kji|i:96,j:12:4|i0jj'kj''i'") >> (I & i("-kji~kji|i:96,j:12:4|ijj'kj''i'0")) >> i("kji>kji~kji|i:96,j:12:4|ijj'kj''i'01") >> i("+kji~ji|i:96,j:12:4|ijj'kj''i'0") >> i("-ji~ji|i:96,j:48|ij0j'i'") >> i("^ji~ji|i:96,j:48|ijj'i'0") >> i("ji*j~ji|i:96,j:48|ijj'i'0") >> i("+ji~i|i:96,j:48|ijj'i'0")

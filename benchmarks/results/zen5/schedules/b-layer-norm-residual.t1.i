@@ -1,0 +1,1 @@
+i("ij+ij~ij") >> (I & i("+ij~i||ij0") >> i("i/1024~i||i0")) >> (i("ij-i~ij||ij01") & i("ij-i~ij||ij01") >> (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("i/1024~i||i0") >> i("i+1e-5~i||i0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||ij10") >> i("ij*j~ij||ij0") >> i("ij+j~ij||ij0")

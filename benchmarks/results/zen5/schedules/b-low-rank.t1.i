@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:128|jkj'")) >> i("ik*kj~kij|i:6,j:2:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:64|jij'ki'j''0") | (i("ik*kj~kij|i:8:12,j:16,k:256|ikji'k'i''j'") >> i("+kij~ij|i:8:12,j:16,k:256|ikji'k'i''j'0") | i("+lj~lj|j:128|jlj'")) >> i("il*lj~lij|i:6,j:2:64|j1ij'li'j''") >> i("+lij~ij|i:6,j:2:64|jij'li'j''0")) >> i("ij+ij~ij|i:6,j:128|ji01i'j'")

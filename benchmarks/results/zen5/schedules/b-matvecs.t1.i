@@ -1,0 +1,1 @@
+i("ijk*ik~ijk|k:128|ikjk'") >> i("+ijk~ij|k:128|ikjk'0")

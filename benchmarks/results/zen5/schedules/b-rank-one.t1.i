@@ -1,0 +1,1 @@
+(I | i("i*j~ij")) >> i("ij+ij~ij||ij1")

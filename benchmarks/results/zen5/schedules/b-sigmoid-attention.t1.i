@@ -1,0 +1,1 @@
+i("jil*0.125~jli|i:48|jili'") >> i("jli*jkl~jlki|i:48,k:8|ji0klk'i'") >> i("+jlki~jki|i:48,k:8|jiklk'i'0") >> i("-jki~jki|i:48,k:8|jik0k'i'") >> i("^jki~jki|i:48,k:8|jikk'i'0") >> i("jki+1~jki|i:48,k:8|jikk'i'0") >> i("1/jki~jki|i:48,k:8|jikk'i'1") >> i("lki*lkj~lkji|i:48,j:8|li0jkj'i'") >> i("+lkji~lij|i:48,j:8|lijkj'i'0")

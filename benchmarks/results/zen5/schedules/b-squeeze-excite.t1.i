@@ -1,0 +1,1 @@
+(I & i("+ijk~ij") >> i("ij*jl~ijl|l:64|i0ljl'") >> i("+ijl~il|l:64|iljl'0") >> i("il/784~il||i0l") >> i("0>il~il||il1") >> i("il*lj~ilj|j:256|i0jlj'") >> i("+ilj~ij|j:256|ijlj'0") >> i("-ij~ij||i0j") >> i("^ij~ij||ij0") >> i("ij+1~ij||ij0") >> i("1/ij~ij||ij1")) >> i("ijk*ij~ijk||i1jk")

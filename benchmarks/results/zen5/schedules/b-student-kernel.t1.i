@@ -1,0 +1,1 @@
+i("+il~li|i:96|ili'") >> i("li-kl~lki|i:96,k:4|i0klk'i'") >> (I & I) >> i("lki*lki~lki|i:96,k:4|iklk'i'01") >> i("+lki~ki|i:96,k:4|iklk'i'0") >> i("ki+1~ki|i:96,k:4|ik0k'i'") >> i("1/ki~ki|i:96,k:4|ikk'i'1") >> i("ki*kj~kji|i:96,j:4|i0jkj'i'") >> i("+kji~ij|i:96,j:4|ijkj'i'0")

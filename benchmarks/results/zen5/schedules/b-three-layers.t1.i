@@ -1,0 +1,1 @@
+i("im*ml~mil|i:16:6,l:64|ili'mi''l'") >> i("+mil~il|i:16:6,l:64|ili'mi''l'0") >> i("0>il~il|i:96,l:64|il1i'l'") >> i("il*lk~lik|i:16:6,k:64,l:64|il0ki'l'i''k'") >> i("+lik~ik|i:16:6,k:64,l:64|ilki'l'i''k'0") >> i("0>ik~ik|i:96,k:64|i1ki'k'") >> i("ik*kj~kij|i:8:12,j:16,k:64|ik0ji'k'i''j'") >> i("+kij~ij|i:8:12,j:16,k:64|ikji'k'i''j'0")

@@ -1,0 +1,1 @@
+((I & i("+ij~i") >> i("i/768~i||i0")) >> i("ij-i~ij||ij1") >> (I & (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("i/768~i||i0") >> i("i+1e-5~i||i0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||ij01") >> i("ij*j~ij||ij0") >> i("ij+j~ij||ij0") | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|jiki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0")

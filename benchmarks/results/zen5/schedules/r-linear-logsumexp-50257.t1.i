@@ -1,0 +1,1 @@
+(i("+ik~ki|i:128|iki'") | i("+jk~kj|j:8:6|jj'kj''")) >> ~i("kj*ki~kji|i:2:64,j:8:6|i1jj'i'kj''i''") >> i("+kji~ji|i:2:64,j:8:6|ijj'i'kj''i''0") >> (i(">ji~i|i:128,j:48|ij0j'i'") & I) >> (~i("ji-i~ji|i:128,j:48|ij01j'i'") >> i("^ji~ji|i:128,j:48|ijj'i'0") >> i("+ji~i|i:128,j:48|ijj'i'0") >> i("$i~i|i:128|i0i'") & I) >> i("i+i~i|i:128|i1i'0")

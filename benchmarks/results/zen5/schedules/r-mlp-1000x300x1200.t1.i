@@ -1,0 +1,1 @@
+((i("+il~li|i:48|ili'") | i("+lk~lk|k:8|klk'")) >> ~i("lk*li~lki|i:48,k:8|i1klk'i'") >> i("+lki~ki|i:48,k:8|iklk'i'0") >> i("ki+k~ki|i:48,k:8|ik0k'i'") >> i("0>ki~ki|i:48,k:8|ikk'i'1") | i("+kj~kj|j:2:8|jj'kj''")) >> i("ki*kj~kji|i:48,j:2:8|i0jj'kj''i'") >> i("+kji~ji|i:48,j:2:8|ijj'kj''i'0") >> i("ji+j~ij|i:48,j:16|ij0i'j'")
