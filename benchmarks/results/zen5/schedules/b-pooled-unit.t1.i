@@ -1,1 +1,1 @@
-i("+ikj~ij|j:384|ijkj'") >> (I & ((I & I) >> i("ij*ij~ij|j:128|i01jj'") >> i("+ij~i|j:128|ijj'0") | i("512*512~.")) >> i("i/.~i||i0") >> i("i^0.5~i||i0") >> i("512*i~i||i1")) >> i("ij/i~ij|j:384|i01jj'")
+i("+ikj~ij|i:8,j:384|ii'jkj'") >> (I & ((I & I) >> i("ij*ij~ij|i:8,j:64|i01ji'j'") >> i("+ij~i|i:8,j:64|iji'j'0") | i("512*512~.")) >> i("i/.~i|i:8|i0i'") >> i("i^0.5~i|i:8|ii'0") >> i("512*i~i|i:8|ii'1")) >> i("ij/i~ij|i:8,j:384|i01i'jj'")

@@ -1,1 +1,1 @@
-(I | (i("+il~il|i:96,l:256|ili'l'") >> ~i("lk*il~lik|i:8:12,k:16,l:256|il1ki'l'i''k'") >> i("+lik~ik|i:8:12,k:16,l:256|ilki'l'i''k'0") | i("+jk~kj|j:512|jkj'")) >> i("ik*kj~kij|i:16:6,j:8:64|i0ji'j'ki''j''") >> i("+kij~ij|i:16:6,j:8:64|iji'j'ki''j''0")) >> i("ij-ij~ij|i:96,j:512|ij1i'j'")
+(I | (i("il*lk~lik|i:12,k:16|ikli'k'") >> i("+lik~ik|i:12,k:16|ikli'k'0") | i("+jk~kj|j:512|jkj'")) >> i("ik*kj~kij|i:2:6,j:8:64|j1ii'j'ki''j''") >> i("+kij~ij|i:2:6,j:8:64|jii'j'ki''j''0")) >> i("ij-ij~ij|i:12,j:512|ji1i'j'")

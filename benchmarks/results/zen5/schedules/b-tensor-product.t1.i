@@ -1,1 +1,1 @@
-(I | i("+lkj~klj|j:64,k:8|jkk'lj'")) >> i("ikl*klj~klij|i:6,j:64,k:8|jk1ik'li'j'") >> i("+klij~ij|i:6,j:64,k:8|jkik'li'j'0")
+(I | i("+lkj~klj|j:64|jklj'")) >> i("ikl*klj~klij|i:6,j:64|jk1ili'j'") >> i("+klij~ij|i:6,j:64|jkili'j'0")
