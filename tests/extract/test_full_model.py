@@ -86,7 +86,9 @@ def test_register_tiles_beat_rows_and_scraps(machine: Machine) -> None:
     """On Zen 3 rows take 1.90 times as long as the tile, and scraps 12 times; on Zen 5 2.2 and 7.0 times."""
     shapes = (192, 192), (192, 208)
     tile = seconds(matmul("|i:4,j:16|ijki'j'"), *shapes, machine=machine)
-    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / 1.7
+    # the model has 1.75 on Zen 5, where 4 × 16 is one vector in four rows
+    least = 1.7 if machine.name == "x86_64_zen5" else 1.8
+    assert tile < seconds(matmul("||ikj"), *shapes, machine=machine) / least
     assert tile < seconds(matmul("|i:1,j:4|ijki'j'"), *shapes, machine=machine) / 2
 
 
