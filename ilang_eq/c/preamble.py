@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ilang_eq.c.abreast import abreast
 from ilang_eq.c.columns import COLUMNS
+from ilang_eq.c.fetches import fetches
 from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.mirror import MIRROR
 from ilang_eq.c.turned import TURN
@@ -90,74 +91,6 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 """
-
-_FETCH_AHEAD = """\
-// Asks for a line that is needed later; it may lie beyond the end.
-static inline void fetch_ahead(const float *p, int64_t floats)
-{
-    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)floats * sizeof(float)), 0, 2);
-}
-"""
-
-_FETCH_SOON = """\
-// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
-static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
-{
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
-}
-"""
-
-_ZEN5 = """\
-// Zen 5, which GCC before 14 takes for another.
-#if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
-#define ZEN5 1
-#else
-#define ZEN5 0
-#endif
-"""
-
-_ASKS_IN_ORDER = """\
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
-// that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
-#define ASKS_IN_ORDER ZEN5
-"""
-
-_ROWS = {
-    "fetch_streamed": """\
-// Asks the nearest cache for lines of a row that comes from memory; they may lie beyond the end. Not on Zen 4, which
-// GCC before 12.3 takes for Zen 3: it goes through such rows faster when left alone.
-static inline void fetch_streamed(const float *p, int64_t first, int64_t floats)
-{
-#if defined(__znver4__) || defined(__znver3__) && defined(__AVX512F__)
-    (void)p, (void)first, (void)floats;
-#else
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
-#endif
-}
-""",
-    "fetch_row": """\
-// Asks the second cache for floats that are needed later; they may lie beyond the end.
-static inline void fetch_row(const float *p, int64_t first, int64_t floats)
-{
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
-}
-""",
-    "make_room": """\
-// Asks for floats that are overwritten later; they may lie beyond the end.
-static inline void make_room(const float *p, int64_t first, int64_t floats)
-{
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
-}
-""",
-}
 
 _THREAD = """\
 static inline int thread_number(void)
@@ -459,11 +392,10 @@ def preamble(used: Used, body: str) -> str:
 
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
-    share, soon, in_order = "share_of(" in body, "fetch_soon(" in body, "ASKS_IN_ORDER" in body
-    rows = [text for name, text in _ROWS.items() if f"{name}(" in body]
+    share, asked = "share_of(" in body, fetches(body)
     table = (
         (_NOINLINE, "NOINLINE" in body),
-        (_UNROLL, soon or rows or "UNROLL" in body),
+        (_UNROLL, any("UNROLL" in text for text in (body, *asked))),
         (_HIDE, "HIDE(" in body),
         (_HOLD, "HOLD(" in body),
         (_LEAST, "least(" in body),
@@ -472,13 +404,9 @@ def _needed(body: str) -> Sequence[str]:
         (_SHARE, share),
         (_TEAM, "team_for(" in body),
         (_THREAD, "thread_number(" in body),
-        (_FETCH_AHEAD, "fetch_ahead(" in body),
-        (_FETCH_SOON, soon),
-        (_ZEN5, in_order or "ZEN5" in body),
-        (_ASKS_IN_ORDER, in_order),
         (_STREAMS, "STREAMS" in body),
     )
-    return [*(text for text, needed in table if needed), *rows]
+    return [*(text for text, needed in table if needed), *asked]
 
 
 def _across(op: str, lanes: int) -> str:

@@ -59,13 +59,13 @@ static inline int thread_number(void)
 #endif
 }
 
-// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
-static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
-{
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
-}
+// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
+// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
+#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
+#define STREAMS 1
+#else
+#define STREAMS 0
+#endif
 
 // Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
@@ -78,13 +78,13 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 // that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
 #define ASKS_IN_ORDER ZEN5
 
-// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
-// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
-#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
-#define STREAMS 1
-#else
-#define STREAMS 0
-#endif
+// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
+static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+}
 
 // Asks the second cache for floats that are needed later; they may lie beyond the end.
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)

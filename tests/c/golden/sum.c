@@ -50,14 +50,6 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
-// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
-static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
-{
-    UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
-}
-
 // Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
 #define ZEN5 1
@@ -68,6 +60,14 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 // Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
 // that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
 #define ASKS_IN_ORDER ZEN5
+
+// Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
+static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = first; f < first + floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+}
 
 // The lanes of a vector register.
 #if defined(__AVX512F__)
