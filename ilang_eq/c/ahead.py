@@ -29,7 +29,7 @@ Cascade Lake.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ilang_eq.c.bounds import trips_text
@@ -140,13 +140,13 @@ def rows_soon(reduction: Loop, layout: Layout) -> tuple[Row, ...]:
     return tuple(found.values())
 
 
-def rows_streamed(reduction: Loop, layout: Layout) -> tuple[Stream, ...]:
+def rows_streamed(reduction: Loop, layout: Layout, foreseen: Set[str]) -> tuple[Stream, ...]:
     """The rows of arguments that steps of ``reduction`` come to later, unless the next reduction reads the same.
 
-    Nor those that passes ask for (``c/requests.py``).
+    Nor those that are ``foreseen`` otherwise, or that passes ask for (``c/requests.py``).
     """
     found: dict[str, Stream] = {}
-    asked = {one.place.buffer for one in reduction.asked}
+    asked = foreseen | {one.place.buffer for one in reduction.asked}
     for place, nest in reads(reduction, layout, "argument") if reduction.part in ("whole", "main") else ():
         stream = None if place.buffer in asked else _stream(place, nest, reduction)
         if stream is not None:
@@ -346,8 +346,8 @@ def row_copied(loop: For, layout: Layout) -> Row | None:
     return None
 
 
-def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> Fetching:
-    """What ``reduction``, which takes ``steps``, asks for."""
+def fetching_lines(reduction: Loop, layout: Layout, steps: str, foreseen: Set[str]) -> Fetching:
+    """What ``reduction``, which takes ``steps``, asks for that is not ``foreseen`` otherwise."""
     before: list[str] = []
     shares: list[str] = []
     inside: list[str] = []
@@ -368,7 +368,7 @@ def fetching_lines(reduction: Loop, layout: Layout, steps: str) -> Fetching:
         name, dims = row.place.buffer, layout.buffers[row.place.buffer].dims
         first = flat_index([index_text(index) for index in row.place.indices], dims).removesuffix(" + 0")
         inside.append(f"fetch_soon({name}, {first}, {row.width});")
-    for stream in rows_streamed(reduction, layout):
+    for stream in rows_streamed(reduction, layout, foreseen):
         name, dims = stream.place.buffer, layout.buffers[stream.place.buffer].dims
         tests = [f"{_product(*map(size_text, dims))} >= {FAR}"]
         tests += [] if stream.rows is None else [f"{stream.rows} * {size_text(dims[-1])} <= {ROOM}"]

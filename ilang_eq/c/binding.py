@@ -31,6 +31,7 @@ from ilang_eq.c.nodes import (
     VectorNest,
     Versions,
 )
+from ilang_eq.c.operands import with_operands
 from ilang_eq.c.registers import MOST_LANES, STRIP, full_fact, identity, register_tile, strip
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.c.turned import turned, turning
@@ -46,19 +47,29 @@ LONGEST_TILE = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Where a block stands: the loops around it, what is full, and whether its version is settled."""
+    """Where a block stands: the loops around it, what is full, and whether its version is settled.
+
+    ``later`` loops come after it in the nearest block where any does, in which it stands in the loops ``beyond``.
+    """
 
     loops: tuple[For, ...] = ()
     facts: frozenset[Full] = frozenset()
     settled: bool = False
     tail: bool = False
+    later: tuple[For, ...] = ()
+    beyond: tuple[For, ...] = ()
 
     @property
     def scope(self) -> frozenset[str]:
         return frozenset(loop.variable for loop in self.loops)
 
     def inside(self, *loops: For) -> _Context:
-        return replace(self, loops=(*self.loops, *loops))
+        return replace(self, loops=(*self.loops, *loops), beyond=(*self.beyond, *loops))
+
+    def before(self, statements: Sequence[Statement]) -> _Context:
+        """In front of ``statements`` of the same block."""
+        loops = tuple(s for s in statements if isinstance(s, For))
+        return replace(self, later=(*loops, *(() if self.beyond else self.later)), beyond=()) if loops else self
 
 
 def bind(kernel: Kernel) -> tuple[Node, ...]:
@@ -109,13 +120,15 @@ def _block(statements: Sequence[Statement], context: _Context) -> tuple[Node, ..
     if context.settled:
         return _run(statements, context)
     nodes: list[Node] = []
-    for run, facts in _runs(statements, context.scope):
+    runs = list(_runs(statements, context.scope))
+    for position, (run, facts) in enumerate(runs, 1):
+        here = context.before([s for later, _ in runs[position:] for s in later])
         if not facts:
-            nodes += _run(run, context)
+            nodes += _run(run, here)
             continue
         rest = [s for s in run if not isinstance(s, Declare)]
-        full = replace(context, facts=context.facts | facts, settled=True)
-        tail = replace(context, settled=True, tail=True)
+        full = replace(here, facts=context.facts | facts, settled=True)
+        tail = replace(here, settled=True, tail=True)
         nodes += [s for s in run if isinstance(s, Declare)]
         nodes.append(Versions(tuple(sorted(facts)), _run(rest, full), _run(code(rest), tail)))
     return tuple(nodes)
@@ -172,17 +185,18 @@ def _run(statements: Sequence[Statement], context: _Context) -> tuple[Node, ...]
         if not isinstance(statement, For):
             bound.append((statement,))
             continue
+        here = context.before(statements[position + 1 :])
         if statement.seldom:
             always = replace(statement, first=(), without=())
-            bound.append((Seldom(statement.first, statement.without, (_loop(always, context),)),))
+            bound.append((Seldom(statement.first, statement.without, (_loop(always, here),)),))
             continue
         tile = register_tile(statement, statements[:position], context.facts, context.tail, context.loops)
         if tile is None:
-            bound.append((_loop(statement, context),))
+            bound.append((_loop(statement, here),))
             continue
         for absorbed in tile.absorbed:
             bound[absorbed] = ()
-        bound.append(tile.nodes)
+        bound.append(with_operands(tile.nodes, here.later, here.beyond))
     return tuple(node for nodes in bound for node in nodes)
 
 

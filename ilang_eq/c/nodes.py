@@ -42,12 +42,21 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Operand:
+    """What a pass reads beside the sums of a register tile: at ``place``, for all of its ``rows`` and its ``lane``."""
+
+    place: Load
+    rows: For
+    lane: For
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop as it stands. ``full``: it ends at ``limit``. ``main`` covers its whole steps, ``rest`` what is left.
 
     ``around`` are the loops around one that reduces into registers, from the outside in; others stand ``within`` one.
     ``beside`` each of its steps goes one of a pass that was put off (``lower/late.py``). A ``block`` goes on from where
-    the one before it ended.
+    the one before it ended. The steps of a reduction ask for ``operands`` (``operands.py``).
     """
 
     source: For
@@ -59,6 +68,7 @@ class Loop:
     beside: bool = False
     within: For | None = None
     block: bool = False
+    operands: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,14 @@ def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool 
     around, inside = _side_by_side(nest)
     if nest.partial or len(stages) == 1 or not inside or not iterations_apart(nest, inside):
         return None
-    lines = _StagePrinter(nest, inside, layout, used, alike).lines(stages)
-    return unrolled(around, 1, lines) if around else lines
+    apart = iterations_apart(nest, nest.loops)
+    lines = _StagePrinter(nest, around if apart else (), inside, layout, used, alike).lines(stages)
+    return lines if apart else unrolled(around, 1, lines)
+
+
+def in_passes(nest: VectorNest) -> bool:
+    """Whether stages of ``nest`` have passes over its vectors to themselves."""
+    return len(_stages(nest)) > 2
 
 
 def worth_stages(body: Sequence[Statement]) -> bool:
@@ -132,9 +138,10 @@ def iterations_apart(nest: VectorNest, inside: Sequence[For]) -> bool:
 
 @dataclass(slots=True)
 class _StagePrinter:
-    """Prints the stages of ``nest``, whose loops ``inside`` each of them runs through."""
+    """Prints the stages of ``nest``: the loops ``inside`` go group by group, for each step of those ``around``."""
 
     nest: VectorNest
+    around: tuple[For, ...]
     inside: tuple[For, ...]
     layout: Layout
     used: Used
@@ -142,7 +149,7 @@ class _StagePrinter:
 
     @property
     def _count(self) -> str:
-        """How many vectors there are."""
+        """How many vectors there are inside."""
         return " * ".join((self._vectors, *(str(loop.limit) for loop in self.inside[:-1])))
 
     @property
@@ -162,6 +169,14 @@ class _StagePrinter:
             position = f"{position} / {count}"
         return lines
 
+    @property
+    def _row(self) -> str:
+        """Where the vectors inside begin, of all that there are."""
+        row = ""
+        for loop in self.around:
+            row = f"({row} * {loop.limit} + {loop.variable})" if row else loop.variable
+        return f"{row} * {self._count} + " if row else ""
+
     def lines(self, stages: Sequence[_Stage]) -> list[str]:
         """Declarations of what passes hand on, then each pass over the groups."""
         printer = VectorPrinter.of(self.nest, self.layout, self.used, self.alike)
@@ -172,10 +187,12 @@ class _StagePrinter:
         for n, texts in enumerate(passes):
             given = [x for x in rows if _mentioned(x, texts)]
             kept = [x for text in texts for x in text.made if any(_mentioned(x, later) for later in passes[n + 1 :])]
-            lines += [f"{kinds[x]} {x}_row[{self._count}];" for x in kept]
+            count = " * ".join((*(str(loop.limit) for loop in self.around), self._count))
+            lines += [f"{kinds[x]} {x}_row[{count}];" for x in kept]
             loop = f"for (int group = 0; group < {self._count}; group += ABREAST({self._count})) {{"
-            count = f"enum {{ count = ABREAST({self._count}) }};"
-            lines += ["UNROLL", loop, *indented([count, *self._pass(texts, given, kept, kinds)]), "}"]
+            group = f"enum {{ count = ABREAST({self._count}) }};"
+            groups = ["UNROLL", loop, *indented([group, *self._pass(texts, given, kept, kinds)]), "}"]
+            lines += unrolled(self.around, 1, groups) if self.around else groups
             rows += kept
         return lines
 
@@ -191,7 +208,7 @@ class _StagePrinter:
     ) -> list[str]:
         """The stages ``texts`` of a group, which take what is ``given`` from rows, and put there what is ``kept``."""
         lines = [f"{kinds[x]} {x}_each[count];" for x in given]
-        lines += _for_each([f"{x}_each[each] = {x}_row[group + each];" for x in given])
+        lines += _for_each([f"{x}_each[each] = {x}_row[{self._row}group + each];" for x in given])
         known = list(given)
         for n, text in enumerate(texts):
             handed = [x for x in text.made if x in kept or _mentioned(x, texts[n + 1 :])]
@@ -201,7 +218,7 @@ class _StagePrinter:
             lines += _for_each([*self._places, *read, *text.body, *write])
             lines += text.call
             known += handed
-        return lines + _for_each([f"{x}_row[group + each] = {x}_each[each];" for x in kept])
+        return lines + _for_each([f"{x}_row[{self._row}group + each] = {x}_each[each];" for x in kept])
 
     def _text(self, stage: _Stage, printer: VectorPrinter) -> _Text:
         body = self._body(stage, printer)

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from ilang_eq.c.ahead import copied_lines, fetching_lines
 from ilang_eq.c.along import along_lines
+from ilang_eq.c.bands import in_bands
 from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
 from ilang_eq.c.columns import column_lines
 from ilang_eq.c.jam import TOGETHER, added, worth_text
@@ -33,6 +34,7 @@ from ilang_eq.c.nodes import (
     block_name,
     unblocked,
 )
+from ilang_eq.c.operands import operand_lines, operands_asked
 from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.row_pointers import row_pointers
@@ -97,7 +99,7 @@ class Statements:
             slow: whether it does more than what its passes do.
         """
         found = asking(loop, nodes, self.layout, slow)
-        inside = replace(self, foreseen=self.foreseen | found.foreseen)
+        inside = replace(self, foreseen=self.foreseen | found.foreseen | operands_asked(nodes))
         asked = [*beyond_lines(loop), *found.definitions, *copied_lines(loop, self.layout)]
         return [*asked, *inside.lines(found.body)]
 
@@ -166,15 +168,17 @@ class Statements:
                 return indented(self.lines(nodes))
 
     def _loop(self, node: Loop) -> list[str]:
+        node = in_bands(node, self.layout, self.foreseen)
         loop, bound = node.source, bound_text(node.source, node.full)
         v, step = loop.variable, step_text(loop)
         body, ends = self.rows(loop, node.body), list[str]()
         pointers = row_pointers(node, self.layout)
         for rows in pointers:
             body = [rows.replaced(line, self.layout) for line in body]
-        fetching = fetching_lines(node, self.layout, bound)
+        fetching = fetching_lines(node, self.layout, bound, self.foreseen)
+        before_operands, operands, left = operand_lines(node, self.layout, bound)
         along, coming = along_lines(node, self.layout, self.foreseen)
-        asked = [*fetching.inside, *coming, *asked_lines(node.asked, loop.step, self.layout)]
+        asked = [*fetching.inside, *operands, *coming, *asked_lines(node.asked, loop.step, self.layout)]
         if node.beside:
             assert self.beside is not None, "something goes there"
             asked += self.beside(node)
@@ -191,13 +195,18 @@ class Statements:
             case "rest":
                 head = f"for (int64_t {v} = {_whole_steps(bound, loop.step)}; {v} < {bound}; {step}) {{"
                 ends = _ends((short for nest in node.body for short in _short(nest) if v in short.outer), body)
-        before = [*fetching.before, *along, *(line for rows in pointers for line in rows.before(self.layout))]
+        before = [
+            *fetching.before,
+            *before_operands,
+            *along,
+            *(line for rows in pointers for line in rows.before(self.layout)),
+        ]
         asked = [*asked, *(line for rows in pointers for line in rows.inside())]
         alone, asking = ([head, *indented([*ends, *fetches, *asked, *body]), "}"] for fetches in ([], fetching.asking))
         if not fetching.turn or any(isinstance(nest, VectorNest) and nest.partial for nest in node.body):
-            return [*before, *asking]
+            return [*before, *asking, *left]
         # most reductions ask for nothing that comes next, and have no slot to spare for it
-        return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}"]
+        return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}", *left]
 
     def _strips(self, node: Strips) -> list[str]:
         bound = bound_text(node.rest.source, node.rest.full)
