@@ -26,6 +26,14 @@ TILED = i("ij*j~ij|i:4,j:64|iji'j'") >> i("+ij~i|i:4,j:64|iji'j'0")
 ACROSS = i("ij*j~ij|j:64|jij'") >> i("+ij~i|j:64|jij'0")
 PRODUCT = i("ik*jk~ijk|k:64|ijkk'") >> i("+ijk~ij|k:64|ijkk'0")
 
+
+def squares_of_tiles(rows: int) -> Component:
+    """``SUM_OF_SQUARES``, so many rows at a time."""
+    tile = f"i:{rows}"
+    centred = (I & i(f"+ij~i|{tile}|")) >> i(f"ij-i~ij|{tile}|i1i'j")
+    return centred >> (I & I) >> i(f"ij*ij~ij|{tile}|ii'j01") >> i(f"+ij~i|{tile}|ii'j0")
+
+
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
@@ -79,14 +87,24 @@ def test_what_is_near_anyway_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -
 
 
 @needs_compiler
-def test_quick_passes_ask_for_the_next_row_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("component", "distance"),
+    [
+        pytest.param(SUM_OF_SQUARES, 1024, id="the next row"),
+        pytest.param(squares_of_tiles(4), 4 * 1024, id="the next rows"),
+        pytest.param(squares_of_tiles(8), DISTANCE, id="the rows at hand, as more would not stay"),
+    ],
+)
+def test_quick_passes_ask_for_what_comes_next_twice(
+    component: Component, distance: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Memory that has enough to do drops requests; the second pass makes them again."""
     x = np.random.default_rng(0).standard_normal((600, 1024), np.float32)
-    count = counted(SUM_OF_SQUARES, x, [], 1, monkeypatch)
-    row = x.shape[1] // LINE
-    assert not count[:row].any(), "the first row is at hand when anything could be asked for"
-    assert (count[row : x.size // LINE] == 2).all()
-    assert not count[x.size // LINE :].any()
+    count = counted(component, x, [], 1, monkeypatch)
+    begin, end = distance // LINE, (distance + x.size) // LINE
+    assert (count[begin:end] == 2).all()
+    assert not count[:begin].any()
+    assert not count[end:].any()
 
 
 @pytest.mark.parametrize("component", [TILED, ACROSS, PRODUCT])
