@@ -62,7 +62,13 @@ def counted(
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("component", "shape", "rest"), [(SUMS, (600, 1024), []), (VECTOR, (600, 1024), [(1024,)]), (DOT, (FAR,), [(FAR,)])]
+    ("component", "shape", "rest"),
+    [
+        (SUMS, (600, 1024), []),
+        (VECTOR, (600, 1024), [(1024,)]),
+        (DOT, (FAR,), [(FAR,)]),
+        pytest.param(TILED, (2400, 256), [(256,)], id="short rows side by side"),
+    ],
 )
 def test_every_line_some_way_ahead_is_asked_for_once(
     component: Component,
@@ -107,8 +113,15 @@ def test_quick_passes_ask_for_what_comes_next_twice(
     assert not count[end:].any()
 
 
-@pytest.mark.parametrize("component", [TILED, ACROSS, PRODUCT])
-def test_rows_side_by_side_or_read_again_are_left_alone(component: Component) -> None:
+@needs_compiler
+def test_long_rows_side_by_side_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, v = (rng.standard_normal(shape, np.float32) for shape in ((600, 1024), (1024,)))
+    assert not counted(TILED, x, [v], 1, monkeypatch).any()
+
+
+@pytest.mark.parametrize("component", [ACROSS, PRODUCT])
+def test_rows_across_or_read_again_are_left_alone(component: Component) -> None:
     """``ACROSS`` comes to the next row before the end of one, ``PRODUCT`` to each row again."""
     assert "_along" not in emit(lower(wire(component)))
 
