@@ -28,6 +28,7 @@ from ilang_eq.extract.footprint import (
     ByBuffer,
     Cache,
     Extents,
+    Room,
     Traffic,
     TranslationBuffer,
     bytes_of,
@@ -77,6 +78,8 @@ MIRRORED_CYCLES, MIRRORED_BYTES = 1.0, 3.0 * ELEMENT_BYTES
 what it moves where they do not hold the matrix, 0.9 to 1.2 ns for 4096²: it is read, its image fetched and written."""
 MUCH = 0.05
 """The part of all that comes out of memory that it reads at least."""
+STOPS = 1.4
+"""Of so many times as many bytes as prefetchers run on for, none is there in time."""
 _LONG = PAGE // ELEMENT_BYTES
 """Floats in a row of which one is not yet read when others are begun."""
 _US = 1e-6
@@ -277,12 +280,29 @@ def _nest(
             moved = [_counted(phase, written, outer) for phase in moved]
         waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
         cost = _moving(cost, moved, waits, outer, known, issued.share, machine)
+        if outer is machine.levels[-1]:
+            cost = cost.running_on(outer.name, _running_on(region, moved, machine))
         if (cost.merged() if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return cost.merged() if ahead else cost
+
+
+def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> float:
+    """The share of what ``moves`` out of memory that prefetchers bring while phases compute, one after another.
+
+    They run on for ``Machine.runs_on`` bytes, if each iteration goes on where the one before it ended.
+    """
+    iterations, loop = 1.0, region
+    while len(loop.loops) == 1:
+        iterations, loop = iterations * loop.trips, loop.loops[0]
+    read = {name: moved.bytes for phase in moves for name, moved in phase.items() if moved.streams}
+    in_order = all(loop.iteration[name].runs == 1.0 for name in read if name in loop.iteration)
+    if not loop.loops or not read or not in_order or not machine.runs_on:
+        return 0.0
+    return 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(read.values()) / (iterations * loop.trips))
 
 
 def _asked(found: ByBuffer, copied: str) -> ByBuffer:

@@ -66,6 +66,24 @@ class NestCost:
             seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
         return replace(self, phases=(tuple(Part(name, each, 0.0) for name, each in seconds.items()),))
 
+    def running_on(self, name: str, share: float) -> NestCost:
+        """The same with the ``share`` of what the level ``name`` moves on its way while other phases compute."""
+        phases = list(self.phases)
+        for reader, parts in enumerate(self.phases):
+            moved = next((part for part in parts if part.name == name), None)
+            others = [n for n in range(len(phases)) if n != reader and self.phases[n][0].seconds]
+            time = sum(self.phases[n][0].seconds for n in others)
+            if moved is None or not moved.seconds or not time:
+                continue
+            hidden = share * min(moved.seconds, time)
+            left = 1.0 - hidden / moved.seconds
+            rest = moved._replace(seconds=moved.seconds * left, awaited=moved.awaited * left)
+            phases[reader] = tuple(rest if part is moved else part for part in phases[reader])
+            for n in others:
+                part = Part(name, hidden * self.phases[n][0].seconds / time, 0.0, moved.shared)
+                phases[n] = (*phases[n], part)
+        return replace(self, phases=tuple(phases))
+
 
 def computing(nanoseconds: float) -> Part:
     """Issuing instructions for so long."""

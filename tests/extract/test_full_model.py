@@ -297,6 +297,25 @@ def test_passes_that_ask_for_rows_hide_each_other() -> None:
     assert shown(cost(EXPONENTIALS, (1 << 14, 4096))) < overlap.SHOWN
 
 
+@pytest.mark.parametrize(("rows", "runs_on"), [(16, True), (24, False), (96, False)])
+def test_prefetchers_run_on_while_other_passes_compute(rows: int, runs_on: bool) -> None:
+    """For 6 KB, 15 rows of 100 floats, and a bit more."""
+    tile = f"i:{rows}"
+    maxima = (I & i(f">ij~i|{tile}|")) >> i(f"ij-i~ij|{tile}|i1i'j") >> i(f"^ij~ij|{tile}|ii'j0")
+    softmax = maxima >> (I & i(f"+ij~i|{tile}|i0i'j")) >> i(f"ij/i~ij|{tile}|i10i'j")
+    here, elsewhere = (cost(softmax, (1 << 19, 100), machine=replace(MACHINE, runs_on=bytes_)) for bytes_ in (6e3, 0.0))
+    assert (here.seconds < 0.95 * elsewhere.seconds) == runs_on
+
+
+def test_prefetchers_do_not_run_on_from_parts_of_rows() -> None:
+    sums = i("ik*kj~kij|i:8,j:48|ijki'j'") >> i("+kij~ij|i:8,j:48|ijki'j'0") >> i("ij+ij~ij|i:8,j:48|ij0i'j'")
+    here, elsewhere = (
+        cost(sums, (1 << 14, 64), (64, 4800), (1 << 14, 4800), machine=replace(MACHINE, runs_on=bytes_))
+        for bytes_ in (6e3, 0.0)
+    )
+    assert here.seconds == elsewhere.seconds
+
+
 def test_a_nest_that_waits_for_a_fold_is_a_phase_of_its_own() -> None:
     """Exponentials of a tile wait for its maximum, and the next tile's lines for them: unlike a sum of exponentials."""
     online = (i(">ij~i|j:256|") & I) >> (~i("ij-i~ij|j:256|ij1j'") >> i("^ij~ij|j:256|ijj'0") >> i("+ij~i|j:256|ijj'0"))
