@@ -85,6 +85,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         streams=default.streams,
         page_streams=default.page_streams,
         restarts=default.restarts,
+        walk_ns=default.walk_ns,
         runs_on=default.runs_on,
         in_flight=default.in_flight,
         spill_slots=default.spill_slots,

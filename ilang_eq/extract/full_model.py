@@ -58,11 +58,6 @@ SPLIT_CYCLES = 0.75
 bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
 0.8 to 1.8 in tiles of 16 and 24 columns on Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, and nothing as long
 as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
-TRANSLATIONS = ((64, 0.2, 2.4), (1536, 7.0, 0.0))
-"""The page addresses that the two levels of a core's translation buffer hold; the nanoseconds it takes to find one
-more, in the second level and in a virtual machine's page tables; and the cycles that each split line in its page takes
-again. Nanoseconds are of Emerald Rapids, from reading a float from each of so many pages, and leave out
-what an out-of-order core hides; the rest is of Cascade Lake (papers_notes/ecm.md)."""
 FETCHED = 2.0
 """What a byte that is written to memory through the caches counts as at least, where others go past them: it is fetched
 first. Norms of rows take 1.3 to 1.8 times as long so on Zen 4 as past the caches."""
@@ -419,12 +414,21 @@ def _waiting_for_stores(cost: NestCost, rows: Sequence[bool], machine: Machine) 
     return replace(cost, stall=cost.stall + hidden)
 
 
+def translations(machine: Machine) -> tuple[tuple[int, float, float], ...]:
+    """The page addresses that each level of a core's translation buffer holds, and what it takes to find another.
+
+    That is nanoseconds, less what an out-of-order core hides; and the cycles that each split line in such a page takes
+    again, on Cascade Lake (papers_notes/ecm.md).
+    """
+    return (64, 0.2, 2.4), (1536, machine.walk_ns, 0.0)
+
+
 def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: float) -> NestCost:
     """``cost`` with what it takes to find the pages of rows with gaps between them."""
     if not region.gaps:
         return cost
     seconds = [0.0] * region.count
-    for entries, each, repeated in TRANSLATIONS:
+    for entries, each, repeated in translations(machine):
         for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
             pages = Traffic.total(found.values())
             seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * NS

@@ -105,6 +105,8 @@ class Machine:
         restarts: bytes at the start of each of several rows of a page that come unforeseen: one row by itself they
             follow into the next. 448 on Zen 3, where rows of 256 and 512 floats take 20 to 25 ns each two to twelve at
             a time.
+        walk_ns: finding a page that no translation buffer has the address of, in a virtual machine's tables, less what
+            an out-of-order core hides. 7.0 is of Emerald Rapids, from reading a float from each of so many pages.
         runs_on: bytes in order that prefetchers bring while a core computes something else; 0 where that is unknown.
             Softmax of 26 MB in short rows takes, on Zen 5, as long in tiles of up to 6 KB, and 1.2 to 1.5 times as long
             in those of 8 and more.
@@ -149,6 +151,7 @@ class Machine:
     streams: int = 32
     page_streams: int = 32
     restarts: float = 0.0
+    walk_ns: float = 7.0
     runs_on: float = 0.0
     in_flight: float = 10.0
     split_cycles: float = 1.2

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
 from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
-from ilang_eq.extract.full_model import TRANSLATIONS
+from ilang_eq.extract.full_model import translations
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
 from ilang_eq.extract.streams import gained, rows_in_turn
@@ -327,7 +327,7 @@ class SizedRows:
         run = self.covered(row)
         pages = self.covered(axes) / run
         total = np.zeros(self.shape)
-        for entries, cost, _ in TRANSLATIONS:
+        for entries, cost, _ in translations(self.on.machine):
             overflows = (pages > _SHARE * entries)[:, site:]
             place = overflows.sum(axis=1) + site
             apart = self.at(2 * run <= length, place)

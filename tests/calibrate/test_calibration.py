@@ -128,9 +128,12 @@ def test_what_units_do_with_long_vectors_is_the_familys() -> None:
 def test_what_prefetchers_follow_is_the_familys() -> None:
     *caches, memory = DEFAULT.levels
     levels = (*caches, replace(memory, turns=0.3))
-    family = replace(DEFAULT, streams=7, page_streams=3, runs_on=5e3, split_cycles=0.5, entry_cycles=7.0, levels=levels)
+    family = replace(
+        DEFAULT, streams=7, page_streams=3, walk_ns=3.0, runs_on=5e3, split_cycles=0.5, entry_cycles=7.0, levels=levels
+    )
     found = measured(Pretended({}), family, 2)
-    assert (found.streams, found.page_streams, found.runs_on, found.levels[-1].turns) == (7, 3, 5e3, 0.3)
+    assert (found.streams, found.page_streams, found.levels[-1].turns) == (7, 3, 0.3)
+    assert (found.walk_ns, found.runs_on) == (3.0, 5e3)
     assert (found.split_cycles, found.entry_cycles) == (0.5, 7.0)
 
 
