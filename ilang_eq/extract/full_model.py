@@ -293,9 +293,10 @@ def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> 
     iterations, loop = 1.0, region
     while len(loop.loops) == 1:
         iterations, loop = iterations * loop.trips, loop.loops[0]
+    if not machine.runs_on or not loop.loops:
+        return 0.0
     read = {name: moved.bytes for phase in moves for name, moved in phase.items() if moved.streams}
-    in_order = all(loop.iteration[name].runs == 1.0 for name in read if name in loop.iteration)
-    if not loop.loops or not read or not in_order or not machine.runs_on:
+    if not read or any(loop.iteration[name].runs > 1.0 for name in read if name in loop.iteration):
         return 0.0
     return 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(read.values()) / (iterations * loop.trips))
 

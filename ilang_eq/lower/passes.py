@@ -7,8 +7,8 @@ find what they need in a cache. So each pass asks for a share of what comes late
 ``x``, those before the last of ``y``. Shares are quarters of a row, in proportion to the floats that a pass reads and
 writes; all in one pass would be more than memory can bring in its time.
 
-Passes that only read, and compute little, leave no time for that: each of these asks for all of the next row, where
-asking gains anything.
+Passes that only read, and compute little, leave no time for that: each of these asks for all of the next row, or of
+what follows in its own, where asking gains anything.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
 def quick_passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
     """What passes of ``row`` that only read, and compute little, ask for; None if its body is anything else.
 
-    Each asks for all of the next rows: what is dropped, as memory has enough to do, is asked for again.
+    Each asks for all of what comes next: what is dropped, as memory has enough to do, is asked for again.
     """
     found = _passes(row)
     if not found or passes(row, buffers) is not None:
