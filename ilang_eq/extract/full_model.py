@@ -290,15 +290,16 @@ def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> 
 
     They run on for ``Machine.runs_on`` bytes, if each iteration goes on where the one before it ended.
     """
-    iterations, loop = 1.0, region
+    loop = region
     while len(loop.loops) == 1:
-        iterations, loop = iterations * loop.trips, loop.loops[0]
+        (loop,) = loop.loops
     if not machine.runs_on or not loop.loops:
         return 0.0
-    read = {name: moved.bytes for phase in moves for name, moved in phase.items() if moved.streams}
-    if not read or any(loop.iteration[name].runs > 1.0 for name in read if name in loop.iteration):
+    names = {name for phase in moves for name, moved in phase.items() if moved.streams}
+    read = [loop.iteration[name] for name in names if name in loop.iteration]
+    if not read or any(span.runs > 1.0 for span in read):
         return 0.0
-    return 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(read.values()) / (iterations * loop.trips))
+    return 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(span.bytes for span in read))
 
 
 def _asked(found: ByBuffer, copied: str) -> ByBuffer:
