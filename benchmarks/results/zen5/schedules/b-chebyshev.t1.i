@@ -1,1 +1,1 @@
-i("+ik~ki|i:16|iki'") >> i("ki-jk~kji|i:16,j:16|i0jkj'i'") >> (I & i("-kji~kji|i:16,j:16|ijkj'i'0")) >> i("kji>kji~kji|i:16,j:16|ijkj'i'01") >> i(">kji~ij|i:16,j:16|ijkj'i'0")
+(I | i("+jk~kj|j:256|jkj'")) >> (i("ik-kj~kij|i:6,j:4:64|j1ij'ki'j''") & ~i("kj-ik~kij|i:6,j:4:64|j0ij'ki'j''")) >> i("kij>kij~kij|i:6,j:4:64|jij'ki'j''01") >> i(">kij~ij|i:6,j:4:64|jij'ki'j''0")

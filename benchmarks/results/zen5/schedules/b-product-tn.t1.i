@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:128|jkj'")) >> i("ki*kj~kij|i:8:6,j:2:64|j1ii'j'ki''j''") >> i("+kij~ij|i:8:6,j:2:64|jii'j'ki''j''0")
+(i("+ki~ki|i:128,k:1024|ikk'i'") | i("+kj~kj|j:48,k:1024|kjk'j'")) >> ~i("kj*ki~kij|i:16:8,j:48,k:1024|ik1ji'k'i''j'") >> i("+kij~ij|i:16:8,j:48,k:1024|ikji'k'i''j'0")
