@@ -3,9 +3,10 @@
     python benchmarks/models.py [--threads N] [--rounds N] [--effort measure] [--caches FOLDER] [--json FILE] [name ...]
 
 Every contestant has a process of its own, with the same weights and inputs; they are asked for a call in turn, in a new
-order each round, and outputs are compared with eager's, relative to the largest value. Before that, ours is optimised
-in a process that finds no results and no kernels ("cold": search and compiler), then again in the one that is timed
-("cached"). With a folder of a former run in ``--caches`` nothing is cold, and the figures of that run are repeated.
+order each round, after some that are not timed: by then threads of the one before have stopped waiting in a loop.
+Outputs are compared with eager's, relative to the largest value. Before that, ours is optimised in a process that finds
+no results and no kernels ("cold": search and compiler), then again in the one that is timed ("cached"). With a folder
+of a former run in ``--caches`` nothing is cold, and the figures of that run are repeated.
 
 A contestant that fails, dies or is not ready after ``--patience`` seconds is said to, and does not keep the others from
 their turns. ``--json`` is written after each model.
@@ -30,6 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.arena import environment
+from benchmarks.worker import wake
 
 CONTESTANTS = ("eager", "compile", "ours")
 NAMES = ("gpt2", "bert", "llama", "vit", "mixer", "kernel regression")
@@ -56,6 +58,7 @@ def contest(name: str, contestant: str, threads: int, small: bool, effort: str) 
             run(*inputs)
         print(json.dumps(found), flush=True)
         for _ in sys.stdin:
+            wake(lambda: run(*inputs))
             started = time.perf_counter()
             run(*inputs)
             print(1e3 * (time.perf_counter() - started), flush=True)

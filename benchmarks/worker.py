@@ -76,11 +76,11 @@ class Worker:
         call = self.prepared.call(kind) if self.prepared is not None else None
         if call is None:
             return {"missing": "nothing prepared"}
-        _wake(call)
+        wake(call)
         return {"seconds": seconds(call)}
 
 
-def _wake(call: Callable[[], object]) -> None:
+def wake(call: Callable[[], object]) -> None:
     """Call until the core and its caches are awake, and threads on processors of their own, which takes longest."""
     end = time.perf_counter() + WAKING_S
     while time.perf_counter() < end:
