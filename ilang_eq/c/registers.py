@@ -340,7 +340,7 @@ def _main(
             around = replace(around, step=STRIP // 2)
             reduction = _narrowed(reduction, dict.fromkeys(lanes, STRIP // 2))
             nodes = (*nodes, Loop(around, _items(reduction, rows), False, "half"))
-        nodes = (*nodes, Loop(around, _items(reduction, rows | lanes), False, "rest"))
+        nodes = (*nodes, Loop(around, _items(reduction, rows | lanes), False, "rest", (*loops, *outer)))
     for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
         nodes = (Loop(loop, nodes, full),)
     return nodes

@@ -30,13 +30,18 @@ Orders = Sequence[Sequence[str]]
 
 def by_rows(candidate: Candidate, judge: Judge) -> Candidate:
     """``candidate`` row by row, if that gains by the full model, and goes over no more than is in memory anyway."""
-    graph = candidate.graph
+    found = in_rows(candidate.graph, judge.extents)
+    return candidate if found is None else cheaper(candidate, found, judge, GAINS)
+
+
+def in_rows(graph: Graph, extents: Extents) -> Graph | None:
+    """``graph`` row by row; None if it goes over more than is in memory anyway."""
     shapes = infer(graph)
-    if not _goes_over_arrays(graph, shapes, judge.extents):
-        return candidate
+    if not _goes_over_arrays(graph, shapes, extents):
+        return None
     orders = [in_memory(node.expr, shapes, n) for n, node in enumerate(graph.nodes)]
     nodes = (replace(node, expr=_in_rows(node, graph, orders, orders[n])) for n, node in enumerate(graph.nodes))
-    return cheaper(candidate, replace(graph, nodes=tuple(nodes)), judge, GAINS)
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _goes_over_arrays(graph: Graph, shapes: Shapes, extents: Extents) -> bool:

@@ -31,6 +31,7 @@ from ilang_eq.extract.in_order import in_order
 from ilang_eq.extract.models import Models
 from ilang_eq.extract.refine import Judge, refined
 from ilang_eq.extract.rows import Knobs, Processor, SizedRows
+from ilang_eq.extract.short_rows import short_rows
 from ilang_eq.extract.side_by_side import side_by_side
 from ilang_eq.extract.sites import resited
 from ilang_eq.extract.starts import Options, options, starts
@@ -70,7 +71,7 @@ _LARGE = 8
 
 _ROUNDS = 2
 
-_FURTHER = (untiled, held, side_by_side, resited)
+_FURTHER = (untiled, held, side_by_side, short_rows, resited)
 """Steps that no walk takes: from the best candidate, and the best in rows, one after the other."""
 
 

@@ -87,6 +87,19 @@ def test_every_line_some_way_ahead_is_asked_for_once(
 
 
 @needs_compiler
+@pytest.mark.parametrize("width", [24, 200])
+def test_what_is_left_of_short_rows_is_asked_for_as_well(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to a step further than a row goes, where the next one is."""
+    rng = np.random.default_rng(0)
+    x, v = (rng.standard_normal(shape, np.float32) for shape in ((FAR // width // 4 * 4 + 4, width), (width,)))
+    count = counted(TILED, x, [v], 1, monkeypatch)
+    begin, end = DISTANCE // LINE, (DISTANCE + x.size) // LINE
+    assert (count[begin:end] > 0).all()
+    assert not count[:begin].any()
+    assert not count[end + 64 // LINE :].any()
+
+
+@needs_compiler
 def test_what_is_near_anyway_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal((FAR // 1024 - 1, 1024), np.float32)
     assert not counted(SUMS, x, [], 1, monkeypatch).any()

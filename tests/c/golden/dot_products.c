@@ -166,14 +166,20 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
                         const int64_t k1_end = least(16, in0_1 - k);
                         UNROLL
-                        for (int64_t i1 = 0; i1 < 4; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                            if (k1 + LANES16 <= k1_end) {
                                 UNROLL
-                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    if (k1 + LANES16 <= k1_end) {
+                                for (int64_t i1 = 0; i1 < 4; i1++) {
+                                    UNROLL
+                                    for (int64_t j1 = 0; j1 < 4; j1++) {
                                         V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + i1) * in0_1 + k + k1]), V16(in1[(j + j1) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
-                                    } else if (k1 < k1_end) {
+                                    }
+                                }
+                            } else if (k1 < k1_end) {
+                                UNROLL
+                                for (int64_t i1 = 0; i1 < 4; i1++) {
+                                    UNROLL
+                                    for (int64_t j1 = 0; j1 < 4; j1++) {
                                         V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + i1) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + j1) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
                                     }
                                 }
@@ -238,14 +244,20 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     for (int64_t k = in0_1 / 16 * 16; k < in0_1; k += 16) {
                         const int64_t k1_end = least(16, in0_1 - k);
                         UNROLL
-                        for (int64_t i1 = 0; i1 < 4; i1++) {
-                            UNROLL
-                            for (int64_t j1 = 0; j1 < 4; j1++) {
+                        for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
+                            if (k1 + LANES16 <= k1_end) {
                                 UNROLL
-                                for (int64_t k1 = 0; k1 < 16; k1 += LANES16) {
-                                    if (k1 + LANES16 <= k1_end) {
+                                for (int64_t i1 = 0; i1 < 4; i1++) {
+                                    UNROLL
+                                    for (int64_t j1 = 0; j1 < 4; j1++) {
                                         V16(out0_tile[i1][j1][k1]) = multiply_add16(V16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1]), V16(in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1]), V16(out0_tile[i1][j1][k1]));
-                                    } else if (k1 < k1_end) {
+                                    }
+                                }
+                            } else if (k1 < k1_end) {
+                                UNROLL
+                                for (int64_t i1 = 0; i1 < 4; i1++) {
+                                    UNROLL
+                                    for (int64_t j1 = 0; j1 < 4; j1++) {
                                         V16(out0_tile[i1][j1][k1]) += keep16(load16(&in0[(i + least(i1, i1_end - 1)) * in0_1 + k + k1], k1_end - k1) * load16(&in1[(j + least(j1, j1_end - 1)) * in0_1 + k + k1], k1_end - k1), k1_end - k1, 0.0f);
                                     }
                                 }
