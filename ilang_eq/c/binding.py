@@ -241,22 +241,27 @@ def _in_vectors(simd: Simd) -> Node:
     loop, limit = simd.source, simd.source.limit
     if not worth_stages(loop.body) or lanes_of(loop, STRIP) != WIDTHS[0] or not _is_near(simd):
         return simd
-    if limit is not None and limit <= MOST_LANES:
+    if limit is not None and limit <= (MOST_LANES if simd.full else WIDTHS[0]):
         fits = simd.full and not simd.reductions and limit % WIDTHS[0] == 0 and limit > WIDTHS[0]
         return VectorNest((loop,), WIDTHS[0], loop.body) if fits else simd
-    inner = strip(loop, STRIP)
+    # what may be short has no more in it
+    longest = STRIP if limit is None or limit > STRIP else STRIP // 2
+    inner = strip(loop, longest)
     tiles = {r.target: Load(f"{r.target.buffer}_tile", (Index((inner.variable,)),)) for r in simd.reductions}
 
-    def strips_of(lanes: int, part: Choice["main", "half"]) -> Loop:
+    def strips_of(lanes: int, part: Choice["main", "half", "rest"]) -> Loop:
         inner = strip(loop, lanes)
         body = tuple(_into_tiles(s, tiles) for s in inner.body)
-        return Loop(replace(loop, step=lanes, body=(inner,)), (VectorNest((inner,), WIDTHS[0], body),), simd.full, part)
+        short = frozenset({inner.variable} if part == "rest" else ())
+        nest = VectorNest((inner,), WIDTHS[0], body, short, bool(tiles) and part == "rest")
+        return Loop(replace(loop, step=lanes, body=(inner,)), (nest,), simd.full, part)
 
-    strips = Strips(strips_of(STRIP, "main"), strips_of(STRIP // 2, "half"), simd)
+    half = longest // 2
+    strips = Strips(strips_of(longest, "main"), strips_of(half, "half"), strips_of(half, "rest"), simd)
     if not tiles:
         return strips
     # the tiles cost more than they gain where there is no whole strip
-    some = Full(loop.extent, tuple(sorted(loop.outer)), STRIP)
+    some = Full(loop.extent, tuple(sorted(loop.outer)), longest)
     return Versions((some,), (_folding(simd.reductions, tiles, inner, strips),), (simd,))
 
 
@@ -286,7 +291,7 @@ def _folding(into: Sequence[Accumulate], tiles: Mapping[Load, Load], lanes: For,
     """``strips`` that reduce ``into`` their ``tiles`` beside what else they do, and then the tiles' lanes."""
     start = [VectorNest((lanes,), WIDTHS[0], (Assign(tiles[r.target], identity(r.op)),)) for r in into]
     fold = [Fold((), r.target, r.op, tiles[r.target], lanes, WIDTHS[0], frozenset()) for r in into]
-    held = tuple(Tile(place.buffer, (STRIP,), target.buffer) for target, place in tiles.items())
+    held = tuple(Tile(place.buffer, (lanes.limit or 0,), target.buffer) for target, place in tiles.items())
     return Registers(held, (), (*start, strips, *fold))
 
 

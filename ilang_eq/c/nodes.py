@@ -133,11 +133,12 @@ class VectorNest:
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """An innermost loop in strips of whole vectors, ``main``, and half a strip, and what is left of it, ``rest``."""
+    """The innermost loop ``whole`` in strips of whole vectors, ``main``, half a strip, and what is left, ``rest``."""
 
     main: Loop
     half: Loop
-    rest: Simd
+    rest: Loop
+    whole: Simd
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,15 @@ _LINE = 16
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The body of a loop over rows, with what its passes ask for: ``foreseen``, by ``definitions``."""
+    """The body of a loop over rows, with what its passes ask for: ``foreseen``, by ``definitions``.
+
+    Of these, passes go through what is in ``parts`` a part of all rows at a time, and ask for none that are short.
+    """
 
     body: tuple[Node, ...]
     definitions: tuple[str, ...] = ()
     foreseen: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
 
 
 def asking(row: For, nodes: tuple[Node, ...], layout: Layout, slow: bool) -> Asking:
@@ -52,7 +56,8 @@ def asking(row: For, nodes: tuple[Node, ...], layout: Layout, slow: bool) -> Ask
     if binder.left:
         return Asking(nodes)
     definitions = tuple(line for request in found.asked for line in _definitions(request, row, layout))
-    return Asking(bound, definitions, frozenset(request.place.buffer for request in found.asked))
+    foreseen = frozenset(request.place.buffer for request in found.asked)
+    return Asking(bound, definitions, foreseen, foreseen if found.parts else frozenset())
 
 
 @dataclass(slots=True)

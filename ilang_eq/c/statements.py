@@ -51,6 +51,7 @@ from ilang_eq.lower.walk import updates
 from ilang_eq.lower.widths import WIDTHS
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
+_DEFINITION = re.compile(r"const \w+ (\w+) =")
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Statements:
         alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
         beside: prints what goes beside the steps of a loop that is marked.
         foreseen: what passes around the statements ask for.
+        parts: of that, what they go through in parts of rows, and ask for unless these are short.
     """
 
     layout: Layout
@@ -76,13 +78,14 @@ class Statements:
     alike: frozenset[str] = frozenset()
     beside: Callable[[Loop], list[str]] | None = None
     foreseen: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The C text of ``nodes``."""
         lines: list[str] = []
         for node in nodes:
-            text = self._node(node)
             # what two loops of a block ask for has one name
+            text = [line for line in self._node(node) if not _DEFINITION.match(line) or line not in lines]
             if _defined(text) & _defined(lines):
                 text = ["{", *indented(text), "}"]
             # a declaration and the assignment right after it are one sentence
@@ -99,7 +102,8 @@ class Statements:
             slow: whether it does more than what its passes do.
         """
         found = asking(loop, nodes, self.layout, slow)
-        inside = replace(self, foreseen=self.foreseen | found.foreseen | operands_asked(nodes))
+        foreseen = self.foreseen | found.foreseen | operands_asked(nodes)
+        inside = replace(self, foreseen=foreseen, parts=self.parts | found.parts)
         asked = [*beyond_lines(loop), *found.definitions, *copied_lines(loop, self.layout)]
         return [*asked, *inside.lines(found.body)]
 
@@ -177,7 +181,7 @@ class Statements:
             body = [rows.replaced(line, self.layout) for line in body]
         fetching = fetching_lines(node, self.layout, bound, self.foreseen)
         before_operands, operands, left = operand_lines(node, self.layout, bound)
-        along, coming = along_lines(node, self.layout, self.foreseen)
+        along, coming = along_lines(node, self.layout, self.foreseen, self.parts)
         asked = [*fetching.inside, *operands, *coming, *asked_lines(node.asked, loop.step, self.layout)]
         if node.beside:
             assert self.beside is not None, "something goes there"
@@ -209,16 +213,18 @@ class Statements:
         return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}", *left]
 
     def _strips(self, node: Strips) -> list[str]:
-        bound = bound_text(node.rest.source, node.rest.full)
-        if streamed_place(node.rest.source, self.streamed) is not None:
-            return self.simd(node.rest, "0", bound)
-        lines = self._loop(node.main)
+        bound = bound_text(node.whole.source, node.whole.full)
+        if streamed_place(node.whole.source, self.streamed) is not None:
+            return self.simd(node.whole, "0", bound)
+        # what comes after a tile that may be short is not in its row
+        short = node.whole.source.limit is not None
+        lines = (replace(self, foreseen=frozenset(self.layout.buffers)) if short else self)._loop(node.main)
         for part in (node.main, node.half):
             if bound.isdigit() and int(bound) % part.source.step == 0:
                 return lines
             if part is node.main:
                 lines += self._loop(node.half)
-        return [*lines, *self.simd(node.rest, _whole_steps(bound, node.half.source.step), bound)]
+        return [*lines, *self._loop(node.rest)]
 
     def simd(self, node: Simd, first: str, last: str, alone: bool = False) -> list[str]:
         """An innermost loop from ``first`` to ``last``, for the compiler to vectorise; ``alone``: in no other loop."""
@@ -374,7 +380,7 @@ class Statements:
 
 def _defined(lines: Sequence[str]) -> set[str]:
     """The constants that ``lines`` define in their own scope."""
-    found = (re.match(r"const \w+ (\w+) =", line) for line in lines)
+    found = map(_DEFINITION.match, lines)
     return {match[1] for match in found if match is not None}
 
 

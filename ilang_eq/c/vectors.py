@@ -168,7 +168,8 @@ def nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False
     """
     lines = _body_lines(nest, layout, used, alike)
     *rows, lane = nest.loops
-    if not nest.reduced or nest.lanes == 1 or lane.variable not in nest.partial:
+    slow = nest.reduced or any(_is_slow(update.value) for update in updates(nest.body))
+    if not slow or nest.lanes == 1 or lane.variable not in nest.partial:
         return unrolled(nest.loops, nest.lanes, lines)
     v, end = lane.variable, f"{lane.variable}_end"
     whole = _body_lines(replace(nest, partial=nest.partial - {v}), layout, used, alike)
@@ -201,6 +202,12 @@ def _contracted(body: Sequence[Statement]) -> list[Statement]:
         for s in body
         if s not in alone.values()
     ]
+
+
+def _is_slow(value: Scalar) -> bool:
+    """Whether ``value`` applies a function of many steps."""
+    spelling = spell(value) if isinstance(value, Apply) else None
+    return isinstance(spelling, Call) and FUNCTIONS[spelling.function].several is not None
 
 
 def _is_product(value: Scalar) -> TypeGuard[Apply]:

@@ -60,7 +60,7 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
     lanes = _lanes(statements, stack, machine)
     width = stack.loops[-1].width if stack.loops else None
     if lanes == 1 and width is not None and width > min(WIDTHS) and _is_vectorisable(statements, stack):
-        return _in_parts(statements, stack, machine)
+        return _in_parts(statements, stack, stack.trips[-1], machine)
     if lanes == 1:
         return _run(statements, stack, machine, 1).nanoseconds()
     if width is not None:
@@ -76,7 +76,10 @@ def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Kno
         return vectors
     if step == STRIP:
         return vectors + _rest_of_strips(statements, stack, trips - whole, machine, lanes, known)
-    return vectors + _run(statements, stack.innermost_runs(trips - whole), machine, 1).nanoseconds()
+    if calls_functions(statements):
+        rest = _run(statements, stack.innermost_runs(lanes), machine, lanes, known)
+        return vectors + rest.nanoseconds(masked=True)
+    return vectors + _in_parts(statements, stack, trips - whole, machine)
 
 
 def _rest_of_strips(
@@ -121,9 +124,8 @@ def only_folds(statements: Statements, stack: Stack) -> bool:
     )
 
 
-def _in_parts(statements: Statements, stack: Stack, machine: Machine) -> float:
-    """A loop that no vector divides, and the compiler's: in vectors, then in shorter ones, and then one by one."""
-    left = stack.trips[-1]
+def _in_parts(statements: Statements, stack: Stack, left: float, machine: Machine) -> float:
+    """What is ``left`` of a loop of the compiler's: in vectors, then in shorter ones, and then one by one."""
     total = 0.0
     for lanes in (*(lanes for lanes in WIDTHS if lanes <= machine.lanes), 1):
         part = left // lanes * lanes if lanes > 1 else left

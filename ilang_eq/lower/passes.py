@@ -55,11 +55,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The passes of the loop ``row`` over rows of ``extent``, each with what it asks for."""
+    """The passes of the loop ``row`` over rows of ``extent``, each with what it asks for.
+
+    All of them go through the rows at hand in ``parts`` of these, one after another, or some do not.
+    """
 
     row: For
     extent: Extent
     requests: tuple[tuple[Request, ...], ...]
+    parts: bool
 
     @property
     def asked(self) -> tuple[Request, ...]:
@@ -120,7 +124,7 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
                 requests[n].append(Request(_start(place, row), user == 0, written, first, count))
             first += count
     slow |= any(request.written for asked in requests for request in asked) or calls_functions(row.body)
-    return Passes(row, found[0].along[0].extent, tuple(map(tuple, requests))) if slow and any(requests) else None
+    return _asking(row, found, tuple(map(tuple, requests))) if slow and any(requests) else None
 
 
 def quick_passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
@@ -133,7 +137,11 @@ def quick_passes(row: For, buffers: Mapping[str, Buffer]) -> Passes | None:
         return None
     first = [place for user, place in _first_uses(found, row, buffers) if user == 0 and not _writes(found[0], place)]
     everything = tuple(Request(_start(place, row), True, False, 0, SHARES, quick=True) for place in first)
-    return Passes(row, found[0].along[0].extent, (everything,) * len(found)) if everything else None
+    return _asking(row, found, (everything,) * len(found)) if everything else None
+
+
+def _asking(row: For, found: Sequence[_Pass], requests: tuple[tuple[Request, ...], ...]) -> Passes:
+    return Passes(row, found[0].along[0].extent, requests, all(len(one.along) > 1 for one in found))
 
 
 def _passes(row: For) -> list[_Pass]:

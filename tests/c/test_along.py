@@ -17,6 +17,7 @@ from ilang_eq.lower import lower
 from ilang_eq.lower.passes import FAR
 from tests.c.counting import counters
 from tests.lower.test_passes import SOFTMAX, SUM_OF_EXPONENTIALS, SUM_OF_SQUARES
+from tests.lower.test_passes import TILED as TILED_SOFTMAX
 
 LINE = 16
 SUMS = i("+ij~i")
@@ -24,7 +25,20 @@ VECTOR = i("ij*j~ij") >> i("+ij~i||ij0")
 DOT = i("i*i~i") >> i("+i~.||i0")
 TILED = i("ij*j~ij|i:4,j:64|iji'j'") >> i("+ij~i|i:4,j:64|iji'j'0")
 ACROSS = i("ij*j~ij|j:64|jij'") >> i("+ij~i|j:64|jij'0")
+IN_PARTS = (
+    (I & i(">ij~i|i:4,j:64|iji'j'"))
+    >> i("ij-i~ij|i:4,j:64|i1ji'j'")
+    >> i("^ij~ij|i:4,j:64|iji'j'0")
+    >> (I & i("+ij~i|i:4,j:64|i0ji'j'"))
+    >> i("ij/i~ij|i:4,j:64|i10ji'j'")
+)
 PRODUCT = i("ik*jk~ijk|k:64|ijkk'") >> i("+ijk~ij|k:64|ijkk'0")
+
+
+def tasks(component: Component) -> str:
+    """What threads do, where there are rows for all."""
+    emitted = emit(lower(wire(component)))
+    return emitted[emitted.rindex("static NOINLINE void tasks_") :]
 
 
 def squares_of_tiles(rows: int) -> Component:
@@ -127,6 +141,21 @@ def test_quick_passes_ask_for_what_comes_next_twice(
 
 
 @needs_compiler
+def test_passes_in_parts_of_short_rows_ask_along_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maximum for the next ones, the sum for those of the result; once."""
+    x = np.random.default_rng(0).standard_normal((FAR // 128 + 4, 128), np.float32)
+    count = counted(IN_PARTS, x, [], 1, monkeypatch)
+    begin, end = DISTANCE // LINE, (DISTANCE + x.size) // LINE
+    assert (count[begin:end] == 1).all()
+    assert not count[:begin].any()
+    assert tasks(IN_PARTS).count("fetch_soon(out0") == 4, "and what is left, in whole tiles and short ones"
+
+
+def test_passes_of_which_some_go_row_by_row_do_not() -> None:
+    assert "_along" not in tasks(TILED_SOFTMAX)
+
+
+@needs_compiler
 def test_long_rows_side_by_side_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     x, v = (rng.standard_normal(shape, np.float32) for shape in ((600, 1024), (1024,)))
@@ -141,7 +170,6 @@ def test_rows_across_or_read_again_are_left_alone(component: Component) -> None:
 
 @pytest.mark.parametrize("component", [SOFTMAX, SUM_OF_EXPONENTIALS, SUM_OF_SQUARES, (I & SUMS) >> i("ij-i~ij||i1j")])
 def test_what_passes_ask_for_is_left_to_them(component: Component) -> None:
-    emitted = emit(lower(wire(component)))
-    body = emitted[emitted.rindex("static NOINLINE void tasks_") :]
+    body = tasks(component)
     assert "_asked" in body
     assert "_along" not in body

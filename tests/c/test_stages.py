@@ -101,12 +101,19 @@ def test_results(name: str) -> None:
 
 def test_where_there_are_stages() -> None:
     assert "exp_of16_each(" in source(ROWS)
-    assert source(HANDED_ON).count("mul0_each[") == 3, "declared, kept and read"
-    assert source(TWICE).count("exp_of16_each(pow") == 2
+    assert source(HANDED_ON).count("mul0_each[") == 6, "declared, kept and read, in whole tiles and short ones"
+    assert source(TWICE).count("exp_of16_each(pow") == 4, "both, in whole tiles and short ones"
     assert "exp_of16_each(mul" not in source(OF_ROWS)
     assert "exp_of16_each(pow" not in source(i("^i~i|i:16|")), "one vector stands alone"
     assert "ABREAST(192 / LANES16)" in source(MANY), "as many as divide them stand side by side"
     assert "_each" not in source(i("i*2~i|i:64|"))
+
+
+def test_what_is_left_of_strips_is_whole_vectors_and_part_of_one() -> None:
+    text = source(ROWS)
+    rest = text[text.index("in0_1 / 32 * 32; j < in0_1; j += 32") :]
+    whole, left = rest.index("exp_of16_alone("), rest.index("exp_of16(")
+    assert whole < rest.index("store16(&out0[") < left
 
 
 def test_several_calls_have_passes_to_themselves() -> None:

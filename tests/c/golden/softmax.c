@@ -203,6 +203,21 @@ static inline vec16 lowest16(void)
     return infinity - (vec16){0};
 }
 
+// The first ``left`` lanes to memory.
+static inline void store16(float *p, vec16 x, int64_t left)
+{
+    const int32_t count = (int32_t)least(left, LANES16);
+#if defined(__AVX512F__) && 16 == 16
+    __builtin_ia32_storeups512_mask(
+        p, (float __attribute__((vector_size(64))))x, (uint16_t)(count > 0 ? (1u << count) - 1 : 0));
+#else
+#pragma omp simd
+    for (int32_t l = 0; l < LANES16; l++)
+        if (l < count)
+            p[l] = x[l];
+#endif
+}
+
 // To aligned memory that nobody reads soon: past the caches, where the machine can. A fence must follow.
 static inline void stream16(float *p, vec16 x)
 {
@@ -217,6 +232,15 @@ static inline void stream16(float *p, vec16 x)
 #else
     V16(*p) = x;
 #endif
+}
+
+static inline vec16 exp_of16(vec16 x)
+{
+    vec16 r;
+#pragma omp simd
+    for (int l = 0; l < LANES16; l++)
+        r[l] = exp_of(x[l]);
+    return r;
 }
 
 static inline vec16 larger16(vec16 x, vec16 y)
@@ -406,6 +430,12 @@ static inline void exp_of16_each(vec16 *x, int count)
 #else
     exp_of16_alike(x, count);
 #endif
+}
+
+static inline vec16 exp_of16_alone(vec16 x)
+{
+    exp_of16_each(&x, 1);
+    return x;
 }
 
 static inline float across_add16(vec16 x)
@@ -763,9 +793,16 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                 }
             }
         }
-#pragma omp simd
-        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j++) {
-            pow1[i_turn * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
+        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j += 32) {
+            const int64_t j_lane_end = least(32, in0_1 - j);
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 32; j_lane += LANES16) {
+                if (j_lane + LANES16 <= j_lane_end) {
+                    V16(pow1[i_turn * in0_1 + j + j_lane]) = exp_of16_alone(V16(in0[i * in0_1 + j + j_lane]) - max0);
+                } else if (j_lane < j_lane_end) {
+                    store16(&pow1[i_turn * in0_1 + j + j_lane], exp_of16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane) - max0), j_lane_end - j_lane);
+                }
+            }
         }
         for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
             float add2_block = 0.0f;
@@ -963,9 +1000,16 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 }
             }
         }
-#pragma omp simd
-        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j++) {
-            out0[i * in0_1 + j] = exp_of(in0[i * in0_1 + j] - max0);
+        for (int64_t j = in0_1 / 32 * 32; j < in0_1; j += 32) {
+            const int64_t j_lane_end = least(32, in0_1 - j);
+            UNROLL
+            for (int64_t j_lane = 0; j_lane < 32; j_lane += LANES16) {
+                if (j_lane + LANES16 <= j_lane_end) {
+                    V16(out0[i * in0_1 + j + j_lane]) = exp_of16_alone(V16(in0[i * in0_1 + j + j_lane]) - max0);
+                } else if (j_lane < j_lane_end) {
+                    store16(&out0[i * in0_1 + j + j_lane], exp_of16(load16(&in0[i * in0_1 + j + j_lane], j_lane_end - j_lane) - max0), j_lane_end - j_lane);
+                }
+            }
         }
         for (int64_t j_block = 0; j_block < in0_1; j_block += 4096) {
             float add2_block = 0.0f;
