@@ -20,7 +20,7 @@ from functools import partial
 from typing import TypeAlias
 
 from ilang_eq.c.kernels import KernelText, kernel_texts
-from ilang_eq.c.layout import floats_text
+from ilang_eq.c.layout import floats_text, sizes_text
 from ilang_eq.c.preamble import HEADERS, preamble
 from ilang_eq.c.vectors import Used, indented
 from ilang_eq.lower.addresses import extent_name, size_text
@@ -135,7 +135,7 @@ static int reserve(int64_t *total, int64_t times, int rank, const int64_t *dims)
 
 
 def _reserved(total: str, times: str, buffer: Buffer) -> str:
-    dims = ", ".join(size_text(size) for size in buffer.dims) or "1"
+    dims = ", ".join(sizes_text(buffer)) or "1"
     rank = max(len(buffer.dims), 1)
     return f"if (reserve(&{total}, {times}, {rank}, (const int64_t[]){{{dims}}}))\n        return -1;"
 

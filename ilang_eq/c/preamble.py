@@ -72,6 +72,11 @@ _PADDED = """\
 static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 """
 
+_SPACED = """\
+// The floats from one row to the next: those that lie a multiple of 2 KiB apart would have few places in a cache.
+static inline int64_t spaced(int64_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
+"""
+
 _SHARE = """\
 // How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
 // So little is left to wait for at the end, where others slow one core down.
@@ -401,6 +406,7 @@ def _needed(body: str) -> Sequence[str]:
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),
+        (_SPACED, "spaced(" in body),
         (_SHARE, share),
         (_TEAM, "team_for(" in body),
         (_THREAD, "thread_number(" in body),

@@ -44,12 +44,14 @@ def index_text(index: Index) -> str:
 
 def flat_index(indices: Sequence[str], dims: Sequence[Size]) -> str:
     """The row-major offset of ``indices`` in ``dims``."""
+    return offset_text(indices, [size_text(size) for size in dims])
+
+
+def offset_text(indices: Sequence[str], sizes: Sequence[str]) -> str:
+    """The same, given the text of each size."""
     offset = ""
-    for index, size in zip(indices, dims, strict=True):
-        if not offset:
-            offset = index
-        else:
-            offset = f"{_grouped(offset)} * {size_text(size)} + {index}"
+    for index, size in zip(indices, sizes, strict=True):
+        offset = f"{_grouped(offset)} * {size} + {index}" if offset else index
     return offset or "0"
 
 

@@ -353,6 +353,17 @@ REASSOCIATING = (
         " under a function of one argument, if the new number is neither tiny nor huge",
         "\n".join(_merged_numbers(*ops) for ops in product(("mul", "div"), repeat=2)),
     ),
+    _rule(
+        "reassociating",
+        "scale-difference",
+        "(a - b/x)·c → a·c - (b·c)/x for numbers a, b and c, under a function of one argument, if neither new number is"
+        " tiny or huge: what a hyperbolic tangent is multiplied by costs nothing",
+        """
+        (rule ((scaled t) (= t (Bin "mul" (Bin "sub" (Num a) (Bin "div" (Num b) x)) (Num c)))
+               (= d (* a c)) (> (abs d) 1e-30) (< (abs d) 1e30) (= e (* b c)) (> (abs e) 1e-30) (< (abs e) 1e30))
+              ((union t (Bin "sub" (Num d) (Bin "div" (Num e) x)))))
+        """,
+    ),
     _rule("reassociating", "square", "x^2 → x·x", '(rewrite (Bin "pow" x (Num 2.0)) (Bin "mul" x x))'),
 )
 

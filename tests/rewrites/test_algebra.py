@@ -79,6 +79,7 @@ TRIGGERS: dict[str, list[Component]] = {
     "associate-contraction": [MATMUL >> MATMUL, MATMUL >> i("ij*j~ij") >> i("+ij~i")],
     "multiply-by-reciprocal": [i("/i~i") >> i("i*ij~ij"), i("1/i~i") >> i("i*ij~ij")],
     "merge-numbers": [i(f"i{inner}20~i") >> i(f"i{outer}2~i") >> i("^i~i") for inner in "*/" for outer in "*/"],
+    "scale-difference": [i("2/i~i") >> i("1-i~i") >> i("i*20~i") >> i("^i~i")],
     "square": [i("ij^2~ij")],
     "unshift-power": [CLIPPED >> (I & i(f"{op}ij~i")) >> i("ij-i~ij") >> i("^ij~ij") >> i("+ij~i") for op in "><"],
     "cancel-power": [
