@@ -45,6 +45,10 @@ RATE_OF: dict[str, RateName] = {
 """The rate that each op runs at; those not here run as comparisons do."""
 FOLD_CYCLES = 3.0
 """From one step of a fold to the next."""
+BEGUN_SLOTS = 32.0
+"""A vector that is added up across its lanes and has no register goes to memory before the first step, and comes back
+from there after the last: 65536 sums of 64 floats 12 and 16 at a time, with 48 and 64 vectors, take 5 cycles for each
+of those beyond 32 on Zen 5, of which one is in the only step."""
 FUNCTION_CYCLES = 60.0
 """From the argument of a function to its result. A row of 50 floats alone, in one strip, takes 65 ns for its maximum,
 its exponentials and their sum on Zen 3, where rows eight at a time take 31: one waits for the other."""
@@ -325,7 +329,10 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     near = any(place.buffer in tally.known.near for place in tally.terms)
     taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
-    tally.slots += machine.spill_slots * max(0.0, held - free) * registers / max(held, 1.0) * stack.entered
+    spilled = max(0.0, held - free) * registers / max(held, 1.0)
+    tally.slots += machine.spill_slots * spilled * stack.entered
+    if folds:
+        tally.slots += BEGUN_SLOTS * spilled * moves / stack.copies(mask)
     if tally.width(mask) > machine.port_lanes:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
         over = max(0.0, registers - (machine.vector_registers - SCRATCH))
