@@ -9,7 +9,7 @@ from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.full_model import Cost, program_cost
 from ilang_eq.extract.machine import load
 from ilang_eq.extract.refine import Judge
-from ilang_eq.extract.short_rows import SHORT, short_rows
+from ilang_eq.extract.short_rows import SHORT, WRITTEN, short_rows
 from ilang_eq.extract.side_by_side import GAINS
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.unwiring import unwire
@@ -43,6 +43,13 @@ def test_what_rows_share_and_what_is_made_of_each_are_there_as_well() -> None:
     assert found(given, (100_000, 64), (64,)) == str(expected)
 
 
+@pytest.mark.parametrize(("length", "tile"), [(WRITTEN.start, 32), (64, 64)])
+def test_rows_of_a_result_as_well(length: int, tile: int) -> None:
+    given = (I & i("+ij~i")) >> i("ij/i~ij")
+    expected = (I & i(f"+ij~i|i:4,j:{tile}|iji'j'")) >> i(f"ij/i~ij|i:4,j:{tile}|i1ji'j'")
+    assert found(given, (100_000, length)) == str(expected)
+
+
 def test_rows_of_several_axes() -> None:
     assert found(i("+bij~bi|j:16|bijj'"), (300, 300, 48)) == str(i("+bij~bi|i:4,j:48|biji'j'"))
 
@@ -54,8 +61,9 @@ def test_rows_of_several_axes() -> None:
         pytest.param(COLUMNS, (100_000, SHORT.stop), id="long"),
         pytest.param(i("+ij~j|j:64|jij'"), (100, 100_000), id="columns"),
         pytest.param(i("^ij~ij|i:4|"), (100_000, 64), id="no sum"),
-        pytest.param((I & i("+ij~i|i:4|")) >> i("ij/i~ij|i:4|i1i'j"), (100_000, 64), id="rows of a result"),
-        pytest.param((i("+ijk~ij|i:4|") & i("+ijk~ik|i:4|")) >> i("ij+ik~ijk"), (900, 64, 64), id="of both kinds"),
+        pytest.param((I & i("+ij~i")) >> i("ij/i~ij||i1j"), (100_000, WRITTEN.start - 1), id="short rows of a result"),
+        pytest.param(i("^ij~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij"), (100_000, 64), id="what is kept"),
+        pytest.param((i("+ij~i") | i("+ij~i")) >> i("i+i~i"), (100_000, 64), id="rows of two kinds"),
         pytest.param(i("ik*jk~ijk|i:4|") >> i("+ijk~ij|i:4|iji'k0"), (1000, 64), id="products"),
     ],
 )
