@@ -50,6 +50,13 @@ def test_rows_of_a_result_as_well(length: int, tile: int) -> None:
     assert found(given, (100_000, length)) == str(expected)
 
 
+def test_exponentials_that_are_kept_are_there_before_they_are_added_up() -> None:
+    given = i("^ij~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij")
+    tile = "|i:4,j:64|i{}ji'j'"
+    expected = i("^ij~ij" + tile.format("")) >> (I & i("+ij~i" + tile.format("0"))) >> i("ij/i~ij" + tile.format("10"))
+    assert found(given, (100_000, 64)) == str(expected)
+
+
 def test_rows_of_several_axes() -> None:
     assert found(i("+bij~bi|j:16|bijj'"), (300, 300, 48)) == str(i("+bij~bi|i:4,j:48|biji'j'"))
 
@@ -62,7 +69,8 @@ def test_rows_of_several_axes() -> None:
         pytest.param(i("+ij~j|j:64|jij'"), (100, 100_000), id="columns"),
         pytest.param(i("^ij~ij|i:4|"), (100_000, 64), id="no sum"),
         pytest.param((I & i("+ij~i")) >> i("ij/i~ij||i1j"), (100_000, WRITTEN.start - 1), id="short rows of a result"),
-        pytest.param(i("^ij~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij"), (100_000, 64), id="what is kept"),
+        pytest.param(i("ij*2~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij"), (100_000, 64), id="what is kept"),
+        pytest.param((I & i("^ij~ij") >> i("+ij~i")) >> i("ij/i~ij"), (100_000, 64), id="functions added up"),
         pytest.param((i("+ij~i") | i("+ij~i")) >> i("i+i~i"), (100_000, 64), id="rows of two kinds"),
         pytest.param(i("ik*jk~ijk|i:4|") >> i("+ijk~ij|i:4|iji'k0"), (1000, 64), id="products"),
     ],
