@@ -57,6 +57,11 @@ def test_exponentials_that_are_kept_are_there_before_they_are_added_up() -> None
     assert found(given, (100_000, 64)) == str(expected)
 
 
+def test_what_is_squared_is_read_once() -> None:
+    given = (I & i("+ij~i")) >> i("ij-i~ij") >> (I & I) >> i("ij*ij~ij") >> i("+ij~i")
+    assert ">> i(\"ij*ij~ij|i:4,j:64|iji'j'01\")" in found(given, (100_000, 64))
+
+
 def test_rows_of_several_axes() -> None:
     assert found(i("+bij~bi|j:16|bijj'"), (300, 300, 48)) == str(i("+bij~bi|i:4,j:48|biji'j'"))
 
