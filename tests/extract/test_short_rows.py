@@ -74,6 +74,7 @@ def test_rows_of_several_axes() -> None:
         pytest.param(i("+ij~j|j:64|jij'"), (100, 100_000), id="columns"),
         pytest.param(i("^ij~ij|i:4|"), (100_000, 64), id="no sum"),
         pytest.param((I & i("+ij~i")) >> i("ij/i~ij||i1j"), (100_000, WRITTEN.start - 1), id="short rows of a result"),
+        pytest.param((I & i("+ij~i")) >> i("ij-i~ij") >> i("+ij~i"), (100_000, 24), id="passes over a part"),
         pytest.param(i("ij*2~ij") >> (I & i("+ij~i||ij0")) >> i("ij/i~ij"), (100_000, 64), id="what is kept"),
         pytest.param((I & i("^ij~ij") >> i("+ij~i")) >> i("ij/i~ij"), (100_000, 64), id="functions added up"),
         pytest.param((i("+ij~i") | i("+ij~i")) >> i("i+i~i"), (100_000, 64), id="rows of two kinds"),
