@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:12,j:32|ijki'j'") >> i("+kij~ij|i:12,j:32|ijki'j'0") >> i("ij*ij~ij|i:12,j:32|ij0i'j'") >> i("+ij~i|i:12,j:32|iji'j'0")
+(I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:4:6,j:64|iji'ki''j'") >> i("+kij~ij|i:4:6,j:64|iji'ki''j'0") >> i("ij*ij~ij|i:24,j:64|ij0i'j'") >> i("+ij~i|i:24,j:64|iji'j'0")

@@ -1,1 +1,1 @@
-(I & i(">ij~i|i:12|")) >> i("ij-i~ij|i:12|i1i'j") >> i("^ij~ij|i:12|ii'j0") >> (I & i("+ij~i|i:12,j:16|i0ji'j'")) >> i("ij/i~ij|i:12|i10i'j")
+(I & i(">ij~i|i:4,j:64|iji'j'")) >> i("ij-i~ij|i:4,j:64|i1ji'j'") >> i("^ij~ij|i:4,j:64|iji'j'0") >> (I & i("+ij~i|i:4,j:64|i0ji'j'")) >> i("ij/i~ij|i:4,j:64|i10ji'j'")
