@@ -37,7 +37,7 @@ MOST = 64
 
 
 def short_rows(candidate: Candidate, judge: Judge) -> Candidate:
-    """``candidate`` with a few rows side by side, if nothing else goes along them, and that gains by the full model."""
+    """``candidate`` with a few rows side by side, if that gains by the full model."""
     graph = in_rows(candidate.graph, judge.extents)
     if graph is None:
         return candidate
