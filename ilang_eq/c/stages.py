@@ -23,11 +23,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ilang_eq.c.layout import Layout
-from ilang_eq.c.math import FUNCTIONS
 from ilang_eq.c.nodes import VectorNest
-from ilang_eq.c.vectors import Used, VectorPrinter, indented, statement_lines, unrolled
+from ilang_eq.c.vectors import Used, VectorPrinter, indented, slow_call, statement_lines, unrolled
 from ilang_eq.lower.groups import grouped_from
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Scalar, Statement
+from ilang_eq.lower.ir import Accumulate, Apply, Assign, For, Load, Statement
 from ilang_eq.lower.scalar import Call, Infix, spell
 from ilang_eq.lower.walk import loads, mentions, updates
 
@@ -77,26 +76,14 @@ def in_passes(nest: VectorNest) -> bool:
 
 def worth_stages(body: Sequence[Statement]) -> bool:
     """Whether ``body`` calls a function that is faster on several vectors."""
-    return any(_several(update.value) is not None for update in updates(body))
-
-
-def _several(value: Scalar) -> Call | None:
-    """``value`` as a call of a function that is faster on several vectors; None for anything else."""
-    if not isinstance(value, Apply):
-        return None
-    spelling = spell(value)
-    match spelling:
-        case Call(function, (_,)) if FUNCTIONS[function].several is not None:
-            return spelling
-        case _:
-            return None
+    return any(slow_call(update.value) is not None for update in updates(body))
 
 
 def _stages(nest: VectorNest) -> list[_Stage]:
     stages: list[_Stage] = []
     body: list[Statement] = []
     for statement in nest.body:
-        call = _several(statement.value) if isinstance(statement, Assign | Accumulate) else None
+        call = slow_call(statement.value) if isinstance(statement, Assign | Accumulate) else None
         if call is None or not isinstance(statement, Assign | Accumulate) or not _moves(call, nest):
             body.append(statement)
             continue

@@ -163,12 +163,12 @@ class VectorPrinter(Printer):
 def nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> list[str]:
     """The unrolled loops of ``nest``; results are ``alike`` if they are those of single floats, to the bit.
 
-    Of lanes that are reduced and may be short, whole vectors have code of their own, and absent ones are passed over:
-    once for all rows, with a test in each of which the largest of 24 floats take 1.45 times as long on Zen 5.
+    Of lanes that may be short, and are reduced or take long, whole vectors have code of their own, and absent ones are
+    passed over: once for all rows. With a test in each, the largest of 24 floats take 1.45 times as long on Zen 5.
     """
     lines = _body_lines(nest, layout, used, alike)
     *rows, lane = nest.loops
-    slow = nest.reduced or any(_is_slow(update.value) for update in updates(nest.body))
+    slow = nest.reduced or any(slow_call(update.value) is not None for update in updates(nest.body))
     if not slow or nest.lanes == 1 or lane.variable not in nest.partial:
         return unrolled(nest.loops, nest.lanes, lines)
     v, end = lane.variable, f"{lane.variable}_end"
@@ -204,10 +204,16 @@ def _contracted(body: Sequence[Statement]) -> list[Statement]:
     ]
 
 
-def _is_slow(value: Scalar) -> bool:
-    """Whether ``value`` applies a function of many steps."""
-    spelling = spell(value) if isinstance(value, Apply) else None
-    return isinstance(spelling, Call) and FUNCTIONS[spelling.function].several is not None
+def slow_call(value: Scalar) -> Call | None:
+    """``value`` as a call of a function of many steps, which is faster on several vectors; None for anything else."""
+    if not isinstance(value, Apply):
+        return None
+    spelling = spell(value)
+    match spelling:
+        case Call(function, (_,)) if FUNCTIONS[function].several is not None:
+            return spelling
+        case _:
+            return None
 
 
 def _is_product(value: Scalar) -> TypeGuard[Apply]:
