@@ -21,7 +21,7 @@ from statistics import median
 from ilang_eq.calibrate.caches import Cache, data_caches
 from ilang_eq.calibrate.probes import Probe, Probes, cycle, ones
 from ilang_eq.calibrate.source import ADDS, RATES, STRIP, UNITS
-from ilang_eq.extract.footprint import FITS, OVERFLOWS
+from ilang_eq.extract.footprint import FITS
 from ilang_eq.extract.machine import Level, Machine, Rates, available_cores, dump, family, user_file
 
 BUDGET_S = 5.0
@@ -85,6 +85,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         streams=default.streams,
         page_streams=default.page_streams,
         restarts=default.restarts,
+        by_instruction=default.by_instruction,
         walk_ns=default.walk_ns,
         runs_on=default.runs_on,
         in_flight=default.in_flight,
@@ -99,7 +100,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         entry_cycles=default.entry_cycles,
         softness=default.softness,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
-        levels=tuple(_levels(caches, ns, cores, default.levels[-1])),
+        levels=tuple(_levels(caches, ns, cores, default.levels)),
     )
 
 
@@ -172,11 +173,14 @@ def _whole(size: float, cores: int) -> int:
     return max(page, int(size) // page * page)
 
 
-def _levels(caches: Sequence[Cache], ns: Results, cores: int, usual: Level) -> Iterator[Level]:
-    """The levels as measured; of memory, ``usual`` is what the family has."""
+def _levels(caches: Sequence[Cache], ns: Results, cores: int, default: Sequence[Level]) -> Iterator[Level]:
+    """The levels as measured; what is not measured of the last two is as in the ``default`` ones."""
+    *_, last, usual = default
     for cache in caches:
-        size = _effective_bytes(cache, ns, cores) if cache is caches[-1] and cache.shared else cache.bytes
-        yield _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
+        shared = cache is caches[-1] and cache.shared
+        size = _effective_bytes(cache, ns, cores, last.lasts) if shared else cache.bytes
+        level = _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
+        yield replace(level, lasts=last.lasts) if shared else level
     abreast = max(1.0, ns["one row"] / ns["abreast"])
     memory = replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast), turns=usual.turns)
     likely = memory.latency <= _UNLIKELY * usual.latency
@@ -189,17 +193,17 @@ def _level(name: str, size: float, way: int, shared: bool, ns: Results) -> Level
     return Level(name, size, way, shared, alone, max(alone, together), _figure(ns[f"{name} chase"]), _figure(written))
 
 
-def _effective_bytes(cache: Cache, ns: Results, cores: int) -> float:
+def _effective_bytes(cache: Cache, ns: Results, cores: int, lasts: float) -> float:
     """The size at which the models expect of the last cache what it loses of arrays of several sizes.
 
-    They expect that it keeps all of what takes up to ``FITS`` of it, and nothing of what takes ``OVERFLOWS``.
+    They expect that it keeps all of what takes up to ``FITS`` of it, and nothing of what takes ``lasts`` of it.
     """
     sizes = _last_cache_sizes(cache, cores)
     # where nothing takes longer, nothing is lost
     span = max(ns["lost"] - ns["kept"], ns["kept"])
     lost = {name: (ns[name] - ns["kept"]) / span for name in sizes}
     least, most = _TOLD
-    told = [sizes[name] / (FITS + share * (OVERFLOWS - FITS)) for name, share in lost.items() if least < share < most]
+    told = [sizes[name] / (FITS + share * (lasts - FITS)) for name, share in lost.items() if least < share < most]
     whole = [size for name, size in sizes.items() if lost[name] <= least]
     return min(cache.bytes, median(told) if told else max(whole, default=min(sizes.values())))
 

@@ -52,25 +52,9 @@ LANDS = 0.2, 0.67
 START = 128
 """Bytes at the start of a run of consecutive lines that come unforeseen. Of 64, 128 and 256, products are ranked better
 with the first two, and the picks with 128 are no slower on Cascade Lake (64×64×2048: 0.96 of the time)."""
-START_IN_TURNS = 448
-"""The same of several runs of which a part each is read in turns, so that little else is on its way. Of 24×1000×8000
-with the second factor in place, each row in parts of 32, 64, 96, 192, 384 and 1024 floats takes 36, 56, 66, 84, 120 and
-212 ns a part more than its instructions on Zen 3, however many rows, 4 to 24, are taken at a time."""
 TURNS = 12
 """As many rows, or more, of which parts are read in turns wait at every page. Sums of two arrays of 64 MiB take, on
 Zen 4, 5.7 ms row by row, and 7.1, 8.0, 9.4, 10.5 and 10.1 where 2, 4, 8, 12 and 32 rows take turns, 4 KiB of each."""
-FOLLOWED = 2048
-"""The stride in bytes that no prefetcher follows any more. The one beside the first-level cache does up to there
-(Intel's Optimization Reference Manual, "Data Prefetch to L1"), but starts afresh in each page, and so misses more of
-long strides."""
-LOSES = 40
-"""Rows beyond those that prefetchers follow with which they lose all. Sums of 64 MiB of rows of 5000 floats, a line of
-each in turn, take 2.1, 3.2, 3.8, 4.2, 5.4 and 6.0 ms on Zen 3 with 16, 20, 24, 32, 48 and 64 rows side by side."""
-LOSES_NEAR = 20
-"""The same of rows of a page. Those of 64 floats take 3.7, 3.7, 4.7, 5.9 and 7.8 ms with 1, 8, 12, 16 and 32."""
-NEAR = 1024
-"""The bytes of rows of a page of which prefetchers lose most: rows of 64, 128, 256, 512 and 768 floats take 0.93, 1.3,
-1.6, 1.3 and 1.04 of the time of one by itself four at a time, and 2.1, 2.3, 2.3, 1.6 and 1.6 32 at a time."""
 MISSED = 4.0
 """Lines of a page that are asked for before it is found."""
 SHORT = 16
@@ -97,7 +81,6 @@ class Room(NamedTuple):
         return min(1.0, max(0.0, (taken - self.stays) / (self.goes - self.stays)))
 
 
-CROWDED = Room(FITS, OVERFLOWS)
 CONTENDED = Room(CONTENDS, DRIVES_OUT)
 
 
@@ -175,34 +158,6 @@ class Pace(NamedTuple):
     missed: float = 0.0
     restarted: float = 0.0
     in_turns: bool = False
-
-
-class Prefetchers(NamedTuple):
-    """What they follow of rows side by side, as in ``Machine``."""
-
-    streams: int
-    page_streams: int
-    restarts: float
-
-    def missed(self, runs: float, near: float, stride: int, stretch: float, begins: float = START) -> float:
-        """The share of so many ``runs`` side by side, ``stride`` bytes from one to the next, that comes unforeseen.
-
-        Args:
-            near: those of them that lie beside one in a page.
-            stretch: bytes of one that are read before the others'.
-            begins: those at its start that come unforeseen.
-        """
-        if not stretch or not stride:
-            return 0.0
-        far = Room(self.streams, self.streams + LOSES).lost(runs) * min(1.0, stride / FOLLOWED)
-        within = Room(self.page_streams, self.page_streams + LOSES_NEAR).lost(near) * min(1.0, NEAR / stride)
-        return max(far, within) * min(1.0, begins / stretch)
-
-    def restarted(self, near: float, stride: int) -> float:
-        """The same of rows that lie beside one in a page, at the start of each."""
-        if near <= 1.0 or not self.restarts or not stride:
-            return 0.0
-        return self.restarts / NEAR * min((stride / NEAR) ** 2, NEAR / stride) * (1.0 - (stride / PAGE) ** 2)
 
 
 def lines_of(run: float, argument: bool) -> float:
@@ -331,6 +286,11 @@ class Cache:
         """Bytes."""
         return self.level.bytes
 
+    @property
+    def room(self) -> Room:
+        """What stays of a working set."""
+        return room_of(self.level)
+
     def amounts(self, span: Span) -> tuple[float, float]:
         """What ``span`` takes of it from others, and from those that compete for few places, as its own lines do.
 
@@ -365,6 +325,11 @@ class TranslationBuffer:
         """Pages."""
         return self.entries
 
+    @property
+    def room(self) -> Room:
+        """As for a cache."""
+        return Room(FITS, OVERFLOWS)
+
     def amounts(self, span: Span) -> tuple[float, float]:
         """As for a cache."""
         pages = span.pages
@@ -378,6 +343,11 @@ class TranslationBuffer:
         if not span.has_gaps:
             return NONE
         return Traffic(span.pages, min(span.bytes / LINE, MISSED * span.pages) if span.split else 0.0)
+
+
+def room_of(level: Level) -> Room:
+    """What stays in ``level`` of a working set."""
+    return Room(FITS, level.lasts)
 
 
 def bytes_of(buffers: Iterable[Buffer], extents: Extents) -> float:

@@ -19,7 +19,6 @@ from typing import NamedTuple, Protocol
 
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
-    CROWDED,
     ELEMENT_BYTES,
     LINE,
     PAGE,
@@ -32,6 +31,7 @@ from ilang_eq.extract.footprint import (
     Traffic,
     TranslationBuffer,
     bytes_of,
+    room_of,
     size_of,
 )
 from ilang_eq.extract.issue import Issued, issue_time, issue_times
@@ -461,7 +461,7 @@ def _lost(whole: float, level: Level) -> float:
 
     Others use what is shared meanwhile.
     """
-    return CROWDED.lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
+    return room_of(level).lost(whole / level.bytes) if level.shared else float(whole > level.bytes)
 
 
 def _unforeseen(moved: Traffic, share: float, level: Level, machine: Machine) -> float:

@@ -63,6 +63,7 @@ class Level:
         latency: nanoseconds from load to use.
         written: what a byte written into it costs, against one read: it is fetched first, and written back later.
         abreast: times these bandwidths with which several rows come that are read side by side.
+        lasts: times its bytes of which nothing stays until it comes round again (``footprint.OVERFLOWS``).
         turns: times its latency that a page waits which is read in turns with those of other rows.
     """
 
@@ -75,6 +76,7 @@ class Level:
     latency: float
     written: float = 1.25
     abreast: float = 1.0
+    lasts: float = 1.4
     turns: float = 0.0
 
 
@@ -105,6 +107,8 @@ class Machine:
         restarts: bytes at the start of each of several rows of a page that come unforeseen: one row by itself they
             follow into the next. 448 on Zen 3, where rows of 256 and 512 floats take 20 to 25 ns each two to twelve at
             a time.
+        by_instruction: do prefetchers see rows by the instruction that loads them? On Zen 5; ``page_streams`` and
+            ``restarts`` say nothing then (``extract/prefetchers.py``).
         walk_ns: finding a page that no translation buffer has the address of, in a virtual machine's tables, less what
             an out-of-order core hides. 7.0 is of Emerald Rapids, from reading a float from each of so many pages.
         runs_on: bytes in order that prefetchers bring while a core computes something else; 0 where that is unknown.
@@ -151,6 +155,7 @@ class Machine:
     streams: int = 32
     page_streams: int = 32
     restarts: float = 0.0
+    by_instruction: bool = False
     walk_ns: float = 7.0
     runs_on: float = 0.0
     in_flight: float = 10.0

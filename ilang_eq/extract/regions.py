@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ilang_eq.extract.footprint import (
     CONTENDED,
-    CROWDED,
     ELEMENT_BYTES,
     FITS,
     LINE,
@@ -22,12 +21,10 @@ from ilang_eq.extract.footprint import (
     PAGE,
     SHORT,
     START,
-    START_IN_TURNS,
     ByBuffer,
     Cache,
     Extents,
     Pace,
-    Prefetchers,
     Span,
     Spans,
     TranslationBuffer,
@@ -37,6 +34,7 @@ from ilang_eq.extract.footprint import (
     turning,
 )
 from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.prefetchers import Code, Prefetchers, Rows, prefetchers_of
 from ilang_eq.extract.streams import rows_in_turn
 from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
@@ -50,7 +48,7 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     amounts = [into.amounts(span) for span in spans.values()]
     if sum([own for _, own in amounts]) <= FITS * size:
         return {}
-    crowded = CROWDED.lost(sum([amount for amount, _ in amounts]) / size)
+    crowded = into.room.lost(sum([amount for amount, _ in amounts]) / size)
     contended = sum([own for amount, own in amounts if own > amount])
     others = sum([amount for amount, own in amounts if own <= amount])
     shares = [
@@ -230,20 +228,21 @@ class _Array(NamedTuple):
     asked: bool = False
     tile: bool = False
 
-    def pace(self, runs: float, near: float, stride: int, before: Span, run: float) -> Pace:
+    def pace(self, runs: float, near: float, stride: int, before: Span, run: float, code: Code) -> Pace:
         """How so many ``runs`` of ``run`` bytes are gone through, ``stride`` bytes from one to the next.
 
         Args:
             near: those of them that lie beside one in a page.
             before: what is read of one before the others.
+            code: what goes from one to the next.
         """
         old, stretch = before.pace, before.run
         in_turns = old.in_turns or (before.runs > 1.0 and run > stretch)
         if self.asked and (self.tile or runs * stride <= ROOM * ELEMENT_BYTES):
             return old if old.missed else Pace(run)
-        begins = START_IN_TURNS if old.in_turns else START
-        missed = self.prefetchers.missed(runs, near, stride, stretch, begins)
-        restarted = max(old.restarted, self.prefetchers.restarted(near, stride))
+        rows = Rows(runs, near, stride, stretch, code, runs > before.runs, old.in_turns)
+        missed = self.prefetchers.missed(rows) if stretch and stride else 0.0
+        restarted = max(old.restarted, self.prefetchers.restarted(rows) if stride else 0.0)
         if missed < old.missed:
             return old._replace(restarted=restarted, in_turns=in_turns)
         if not missed:
@@ -276,12 +275,17 @@ class _Touch(NamedTuple):
             return self
         counts = tuple([count * trips if moved else count for moved, count in zip(moves, self.counts, strict=True)])
         array = self.array._replace(tile=True) if self.array.asked and loop.width is not None else self.array
-        return _Touch(self.name, self.place, self.array, counts, _span(array, counts, self.span))
+        code: Code = "unrolled" if loop.unrolled is not None else "loop" if loop.width is None else "tile"
+        return _Touch(self.name, self.place, self.array, counts, _span(array, counts, self.span, code))
 
 
 @lru_cache(maxsize=4096)
-def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
-    """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches."""
+def _span(array: _Array, counts: tuple[float, ...], before: Span, code: Code = "unrolled") -> Span:
+    """Merge dimensions that are filled into the ones outside them; ``before`` is what one iteration touches.
+
+    Args:
+        code: what goes from one iteration to the next.
+    """
     dims = array.dims
     # what a divisor divides steps by multiples of it
     left = [count if count < dim else float(dim) for count, dim in zip(counts, dims, strict=True)]
@@ -296,7 +300,7 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span) -> Span:
     lines = runs * lines_of(run, array.argument) * LINE if runs > 1 else run
     stride = size * ELEMENT_BYTES
     near = _near(left, dims, stride)
-    pace = array.pace(runs, near, stride, before, run)
+    pace = array.pace(runs, near, stride, before, run, code)
     gaining, streams = before.abreast, before.streams
     if runs > 1.0 and stride > PAGE:
         gain, turn = rows_in_turn(runs, stride, before.run)
@@ -352,7 +356,7 @@ def regions(
         seen: those found before, on the same machine, to which these are added.
     """
     seen = {} if seen is None else seen
-    prefetchers = Prefetchers(machine.streams, machine.page_streams, machine.restarts)
+    prefetchers = prefetchers_of(machine)
     dims = {b.name: tuple(size_of(size, extents) for size in b.dims) for b in buffers}
     arrays = {b.name: _Array(dims[b.name], b.role == "input", prefetchers) for b in buffers}
     return (_region(node, arrays, seen)[0] for node in nodes if isinstance(node, Loop))
