@@ -58,9 +58,6 @@ SPLIT_CYCLES = 0.75
 bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
 0.8 to 1.8 in tiles of 16 and 24 columns on Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, and nothing as long
 as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
-FETCHED = 2.0
-"""What a byte that is written to memory through the caches counts as at least, where others go past them: it is fetched
-first. Norms of rows take 1.3 to 1.8 times as long so on Zen 4 as past the caches."""
 BEGINS = 0.9
 """The part of memory's latency that a phase waits as it begins to read a row after another one has read something else.
 Decode attention in blocks of 256 keys, which go from keys to values and back 1024 times, takes 1.085 times as long on
@@ -199,7 +196,7 @@ def _nests(
     tasks = [(loop, tasks_of(loop, unfilled.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
     results = (b.name for b in buffers if b.role in ("output", "workspace"))
     through = machine.levels[-1].written
-    through, past = (max(FETCHED, through), 1.0) if machine.past_caches else (through, through)
+    through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)
     written = {name: past if name in version.past else through for name in results}
     issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
@@ -272,7 +269,8 @@ def _nest(
         if inner is machine.levels[0]:
             cost = _lines_in_two(cost, region, moved, machine, issued.share)
         if outer is machine.levels[-1]:
-            moved = [_counted(phase, written, outer) for phase in moved]
+            own = {name: each for name, each in written.items() if name in region.whole and region.whole[name].written}
+            moved = [_counted(phase, own, outer) for phase in moved]
         waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
         cost = _moving(cost, moved, waits, outer, known, issued.share, machine)
         if outer is machine.levels[-1]:
