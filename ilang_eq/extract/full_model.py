@@ -53,11 +53,6 @@ from ilang_eq.lower.widths import dividing
 
 TASK_CYCLES = 40.0
 """Finding the position of tasks that several loops make up: a division or two for each row of the last."""
-SPLIT_CYCLES = 0.75
-"""Each line of the parts of an argument's rows that comes to vectors out of the second level: NumPy's arrays begin 16
-bytes into a line, so that vectors lie in two. Of 64 bytes in two lines that is 1.5 cycles, on top of moving both:
-0.8 to 1.8 in tiles of 16 and 24 columns on Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, and nothing as long
-as the nearest cache has them; in passes over rows it is ``Machine.split_cycles`` (papers_notes/ecm.md)."""
 BEGINS = 0.9
 """The part of memory's latency that a phase waits as it begins to read a row after another one has read something else.
 Decode attention in blocks of 256 keys, which go from keys to values and back 1024 times, takes 1.085 times as long on
@@ -331,7 +326,7 @@ def _lines_in_two(
     A part of a row lies in a line more, which moves as well (``lines_of``).
     """
     cycles = {
-        buffer: SPLIT_CYCLES if span.pace.jump else machine.split_cycles
+        buffer: machine.split_part_cycles if span.pace.jump else machine.split_cycles
         for buffer, span in region.whole.items()
         if span.split
     }
@@ -388,7 +383,7 @@ def _moving(
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
         issue, *others = parts
         computed = computing(issue.seconds / NS + waited * share)
-        phases.append((computed, *others, Part(outer.name, seconds, awaited, outer.shared)))
+        phases.append((computed, *others, Part(outer.name, seconds, awaited, outer.shared or machine.early)))
         stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)

@@ -119,6 +119,9 @@ class Machine:
             side take 6 to 7 ns a line of 258.
         split_cycles: what a line of rows gone through in order takes more, as NumPy's arrays begin 16 bytes into one.
             With vectors as long as a line each lies in two, with shorter ones only some.
+        split_part_cycles: the same of parts of rows out of the second level, as long as the nearest cache has not got
+            them: 1.5 for 64 bytes in two lines, on top of moving both; 0.8 to 1.8 in tiles of 16 and 24 columns on
+            Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, 0.05 to 0.15 on Zen 5 (papers_notes/ecm.md).
         spill_slots: instructions in the time of which an accumulator goes to memory and back: stores go one a cycle.
         split_spill_slots: the same of one that is longer than units are wide.
         broadcasts: elements a nanosecond that are loaded and spread over a whole register, where one of the two units
@@ -131,6 +134,8 @@ class Machine:
         hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All on Zen 4,
             most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes
             what its instructions and its lines take together (papers_notes/ecm.md).
+        early: do prefetchers ask so early for what comes out of a core's own caches that little of it shows beside
+            computing, as of what comes from beyond them (``overlap.UNDER``)? On Zen 5.
         past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
             Intel's servers from Skylake to Cascade Lake.
         fetched: what a byte that is written to memory through the caches counts as at least, where others go past them:
@@ -164,6 +169,7 @@ class Machine:
     runs_on: float = 0.0
     in_flight: float = 10.0
     split_cycles: float = 1.2
+    split_part_cycles: float = 0.75
     entry_cycles: float = 4.0
     softness: float = 6.0
     spill_slots: float = 6.0
@@ -172,6 +178,7 @@ class Machine:
     broadcasts: float = float("inf")
     window: float = 224.0
     hides: Share = 0.0
+    early: bool = False
     past_caches: bool = True
     fetched: float = 2.0
     past: float = 1.0

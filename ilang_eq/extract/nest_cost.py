@@ -14,7 +14,7 @@ NS = 1e-9
 class Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
-    ``shared`` levels lie beyond the caches of a core; prefetchers run further ahead there than within.
+    Of levels that are asked ``early``, what is short beside computing hides.
 
     A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
     see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     name: str
     seconds: float
     awaited: float
-    shared: bool = False
+    early: bool = False
 
     def shown(self, longest: Part) -> float:
         """The seconds that show beside ``longest``: fewer where that was asked for.
@@ -37,7 +37,7 @@ class Part(NamedTuple):
         asked = self.seconds - self.awaited
         ahead = 1.0 - longest.awaited / longest.seconds
         waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
-        if self.shared and longest.name == ISSUE:
+        if self.early and longest.name == ISSUE:
             waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
         return waiting * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
@@ -80,7 +80,7 @@ class NestCost:
             rest = moved._replace(seconds=moved.seconds * left, awaited=moved.awaited * left)
             phases[reader] = tuple(rest if part is moved else part for part in phases[reader])
             for n in others:
-                part = Part(name, hidden * self.phases[n][0].seconds / time, 0.0, moved.shared)
+                part = Part(name, hidden * self.phases[n][0].seconds / time, 0.0, moved.early)
                 phases[n] = (*phases[n], part)
         return replace(self, phases=tuple(phases))
 
