@@ -249,6 +249,11 @@ class Span(NamedTuple):
         return max(1.0, LINE / self.run)
 
     @property
+    def follows(self) -> bool:
+        """Whether it is one run over pages, without a jump in it."""
+        return self.runs == 1.0 and not self.pace.jump and self.run > PAGE
+
+    @property
     def has_gaps(self) -> bool:
         """Whether there is more between its runs than in them."""
         return self.runs > 1 and 2 * self.run <= self.stride

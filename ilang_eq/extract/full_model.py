@@ -267,7 +267,7 @@ def _nest(
             own = {name: each for name, each in written.items() if name in region.whole and region.whole[name].written}
             moved = [_counted(phase, own, outer) for phase in moved]
         waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
-        cost = _moving(cost, moved, waits, outer, known, issued.share, machine)
+        cost = _moving(cost, region, moved, waits, outer, known, issued.share, machine)
         if outer is machine.levels[-1]:
             cost = cost.running_on(outer.name, _running_on(region, moved, machine))
         if (cost.merged() if ahead else cost).seconds > most:
@@ -359,6 +359,7 @@ def _begun(region: Region, moves: Sequence[ByBuffer], written: Mapping[str, floa
 
 def _moving(
     cost: NestCost,
+    region: Region,
     moves: Sequence[ByBuffer],
     waits: Sequence[float],
     outer: Level,
@@ -370,6 +371,7 @@ def _moving(
     phases: list[Phase] = []
     stall = cost.stall
     gains = machine.levels[-1].abreast > 1.0
+    in_order = region.in_order - known.panels if machine.early else ()
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)
@@ -383,7 +385,9 @@ def _moving(
         waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
         issue, *others = parts
         computed = computing(issue.seconds / NS + waited * share)
-        phases.append((computed, *others, Part(outer.name, seconds, awaited, outer.shared or machine.early)))
+        followed = _transfer(sum([found[name].bytes for name in in_order if name in found]), share, outer) * NS
+        part = Part(outer.name, seconds, awaited, outer.shared or machine.early, min(followed, awaited))
+        phases.append((computed, *others, part))
         stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)

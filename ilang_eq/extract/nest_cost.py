@@ -14,7 +14,8 @@ NS = 1e-9
 class Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
-    Of levels that are asked ``early``, what is short beside computing hides.
+    Of levels that are asked ``early``, what is short beside computing hides, and so does what is ``followed`` from start
+    to end, as if it had been asked for.
 
     A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
     see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
@@ -26,6 +27,7 @@ class Part(NamedTuple):
     seconds: float
     awaited: float
     early: bool = False
+    followed: float = 0.0
 
     def shown(self, longest: Part) -> float:
         """The seconds that show beside ``longest``: fewer where that was asked for.
@@ -34,12 +36,13 @@ class Part(NamedTuple):
         """
         if not self.seconds:
             return 0.0
-        asked = self.seconds - self.awaited
+        awaited = self.awaited - (self.followed if longest.name == ISSUE else 0.0)
+        asked = self.seconds - awaited
         ahead = 1.0 - longest.awaited / longest.seconds
         waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
         if self.early and longest.name == ISSUE:
             waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
-        return waiting * self.awaited + overlap.ASKED * asked * self.seconds / longest.seconds
+        return waiting * awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
 
 Phase = tuple[Part, ...]

@@ -159,6 +159,11 @@ class Region:
         return _shares_lost(between, into)
 
     @cached_property
+    def in_order(self) -> frozenset[str]:
+        """What a run reads from start to end, more than a page of it."""
+        return frozenset(name for name, span in self.whole.items() if not span.written and span.follows)
+
+    @cached_property
     def gaps(self) -> frozenset[str]:
         """The buffers in which something in here goes through rows with gaps between them."""
         own = {buffer for spans in (self.whole, self.rest) for buffer, span in spans.items() if span.has_gaps}
