@@ -371,7 +371,7 @@ def _moving(
     phases: list[Phase] = []
     stall = cost.stall
     gains = machine.levels[-1].abreast > 1.0
-    in_order = region.in_order - known.panels if machine.early else ()
+    in_order = region.in_order - known.panels if machine.early and not outer.shared else ()
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)

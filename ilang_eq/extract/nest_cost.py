@@ -14,8 +14,8 @@ NS = 1e-9
 class Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
-    Of levels that are asked ``early``, what is short beside computing hides, and so does what is ``followed`` from start
-    to end, as if it had been asked for.
+    Of levels that are asked ``early``, what is short beside computing hides, and so does what is ``followed`` from
+    start to end, as if it had been asked for.
 
     A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
     see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
