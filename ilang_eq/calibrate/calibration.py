@@ -179,12 +179,13 @@ def _whole(size: float, cores: int) -> int:
 
 def _levels(caches: Sequence[Cache], ns: Results, cores: int, default: Sequence[Level]) -> Iterator[Level]:
     """The levels as measured; what is not measured of the last two is as in the ``default`` ones."""
-    *_, last, usual = default
+    first, *_, last, usual = default
     for cache in caches:
         shared = cache is caches[-1] and cache.shared
         size = _effective_bytes(cache, ns, cores, last.lasts) if shared else cache.bytes
         level = _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
-        yield replace(level, lasts=last.lasts) if shared else level
+        family = last if shared else first if cache is caches[0] else level
+        yield replace(level, lasts=family.lasts, split_lasts=family.split_lasts)
     abreast = max(1.0, ns["one row"] / ns["abreast"])
     memory = replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast), turns=usual.turns)
     likely = memory.latency <= _UNLIKELY * usual.latency

@@ -81,9 +81,6 @@ class Room(NamedTuple):
         return min(1.0, max(0.0, (taken - self.stays) / (self.goes - self.stays)))
 
 
-CONTENDED = Room(CONTENDS, DRIVES_OUT)
-
-
 class Traffic(NamedTuple):
     """Weighted bytes between two levels.
 
@@ -296,6 +293,10 @@ class Cache:
         """What stays of a working set."""
         return room_of(self.level)
 
+    def contended(self, span: Span) -> Room:
+        """What stays of the lines of ``span`` if they compete for few places."""
+        return Room(CONTENDS, self.level.split_lasts if span.split and span.run <= LINE else DRIVES_OUT)
+
     def amounts(self, span: Span) -> tuple[float, float]:
         """What ``span`` takes of it from others, and from those that compete for few places, as its own lines do.
 
@@ -334,6 +335,10 @@ class TranslationBuffer:
     def room(self) -> Room:
         """As for a cache."""
         return Room(FITS, OVERFLOWS)
+
+    def contended(self, span: Span) -> Room:
+        """As for a cache."""
+        return Room(CONTENDS, DRIVES_OUT)
 
     def amounts(self, span: Span) -> tuple[float, float]:
         """As for a cache."""

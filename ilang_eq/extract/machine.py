@@ -64,6 +64,8 @@ class Level:
         written: what a byte written into it costs, against one read: it is fetched first, and written back later.
         abreast: times these bandwidths with which several rows come that are read side by side.
         lasts: times its bytes of which nothing stays until it comes round again (``footprint.OVERFLOWS``).
+        split_lasts: the same of lines in which two vectors each lie, if these compete for few places
+            (``footprint.DRIVES_OUT``).
         turns: times its latency that a page waits which is read in turns with those of other rows.
     """
 
@@ -77,6 +79,7 @@ class Level:
     written: float = 1.25
     abreast: float = 1.0
     lasts: float = 1.4
+    split_lasts: float = 2.7
     turns: float = 0.0
 
 

@@ -13,7 +13,6 @@ from math import prod
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import (
-    CONTENDED,
     ELEMENT_BYTES,
     FITS,
     LINE,
@@ -52,7 +51,7 @@ def _shares_lost(spans: Spans, into: Cache | TranslationBuffer) -> dict[str, flo
     contended = sum([own for amount, own in amounts if own > amount])
     others = sum([amount for amount, own in amounts if own <= amount])
     shares = [
-        max(crowded, CONTENDED.lost((contended + others * span.visits) / size)) if own > amount else crowded
+        max(crowded, into.contended(span).lost((contended + others * span.visits) / size)) if own > amount else crowded
         for span, (amount, own) in zip(spans.values(), amounts, strict=True)
     ]
     return {buffer: share for buffer, share in zip(spans, shares, strict=True) if share}
