@@ -371,7 +371,7 @@ def _moving(
     phases: list[Phase] = []
     stall = cost.stall
     gains = machine.levels[-1].abreast > 1.0
-    in_order = region.in_order - known.panels if machine.early and not outer.shared else ()
+    in_order = region.in_order - known.panels if machine.early else ()
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)
@@ -386,7 +386,7 @@ def _moving(
         issue, *others = parts
         computed = computing(issue.seconds / NS + waited * share)
         followed = _transfer(sum([found[name].bytes for name in in_order if name in found]), share, outer) * NS
-        part = Part(outer.name, seconds, awaited, outer.shared or machine.early, min(followed, awaited))
+        part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited))
         phases.append((computed, *others, part))
         stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing

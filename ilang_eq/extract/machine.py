@@ -138,7 +138,8 @@ class Machine:
             most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes
             what its instructions and its lines take together (papers_notes/ecm.md).
         early: do prefetchers ask so early for what comes out of a core's own caches that little of it shows beside
-            computing, as of what comes from beyond them (``overlap.UNDER``)? On Zen 5.
+            computing, as of what comes from beyond them (``overlap.UNDER``), and nothing of what goes on from start to
+            end? On Zen 5.
         past_caches: do rows take less time past the caches, beside what computes the next (``lower/late.py``)? Not on
             Intel's servers from Skylake to Cascade Lake.
         fetched: what a byte that is written to memory through the caches counts as at least, where others go past them:

@@ -14,8 +14,9 @@ NS = 1e-9
 class Part(NamedTuple):
     """Issuing instructions, or moving data out of a level; ``awaited`` leaves out panels, and rows side by side.
 
-    Of levels that are asked ``early``, what is short beside computing hides, and so does what is ``followed`` from
-    start to end, as if it had been asked for.
+    ``shared`` levels lie beyond the caches of a core; prefetchers run further ahead there than within, unless they are
+    ``early`` anywhere. Those that are also see what is ``followed`` from start to end as if it had been asked for: out
+    of a core's own caches it hides under computing, and computing under it from beyond.
 
     A panel, whose short rows of constant length lie one after another, is gone through from start to end: prefetchers
     see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
@@ -26,6 +27,7 @@ class Part(NamedTuple):
     name: str
     seconds: float
     awaited: float
+    shared: bool = False
     early: bool = False
     followed: float = 0.0
 
@@ -36,11 +38,13 @@ class Part(NamedTuple):
         """
         if not self.seconds:
             return 0.0
-        awaited = self.awaited - (self.followed if longest.name == ISSUE else 0.0)
+        hides = longest.name == ISSUE and not self.shared
+        leads = self.name == ISSUE and longest.shared
+        awaited = self.awaited - self.followed if hides else self.awaited
         asked = self.seconds - awaited
-        ahead = 1.0 - longest.awaited / longest.seconds
+        ahead = 1.0 - (longest.awaited - longest.followed if leads else longest.awaited) / longest.seconds
         waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
-        if self.early and longest.name == ISSUE:
+        if (self.shared or self.early) and longest.name == ISSUE:
             waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
         return waiting * awaited + overlap.ASKED * asked * self.seconds / longest.seconds
 
@@ -83,7 +87,7 @@ class NestCost:
             rest = moved._replace(seconds=moved.seconds * left, awaited=moved.awaited * left)
             phases[reader] = tuple(rest if part is moved else part for part in phases[reader])
             for n in others:
-                part = Part(name, hidden * self.phases[n][0].seconds / time, 0.0, moved.early)
+                part = Part(name, hidden * self.phases[n][0].seconds / time, 0.0, moved.shared)
                 phases[n] = (*phases[n], part)
         return replace(self, phases=tuple(phases))
 
