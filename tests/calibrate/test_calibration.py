@@ -11,7 +11,7 @@ from ilang_eq.calibrate import calibration
 from ilang_eq.calibrate.caches import Cache
 from ilang_eq.calibrate.calibration import calibrate, measured
 from ilang_eq.calibrate.probes import Probe, Probes
-from ilang_eq.extract.footprint import CROWDED
+from ilang_eq.extract.footprint import room_of
 from ilang_eq.extract.machine import Machine, detect, load
 
 DEFAULT = load("generic_x86_64")
@@ -86,12 +86,16 @@ def test_what_memory_gains_by_rows_side_by_side(side_by_side: float, gain: float
 
 
 @pytest.mark.parametrize("size", [1.0, 0.7, 0.4])
-def test_the_last_cache_is_as_large_as_what_it_loses_tells(size: float) -> None:
+@pytest.mark.parametrize("lasts", [1.4, 2.1])
+def test_the_last_cache_is_as_large_as_what_it_loses_tells(size: float, lasts: float) -> None:
     """A cache of a MiB, of which neighbours leave a part."""
-    lost = {share: CROWDED.lost(share / size) for share in (1.0, 0.75, 0.5, 0.35, 0.25)}
+    first, second, last, memory = DEFAULT.levels
+    family = replace(DEFAULT, levels=(first, second, replace(last, lasts=lasts), memory))
+    lost = {share: room_of(family.levels[2]).lost(share / size) for share in (1.0, 0.75, 0.5, 0.35, 0.25)}
     waits = {f"share {share}": 5.0 + 35.0 * part for share, part in lost.items()}
-    found = _measured(waits | {"kept": 5.0, "lost": 40.0}).levels[2].bytes
-    assert found == pytest.approx(size * (1 << 20), rel=0.01)
+    found = measured(Pretended(waits | {"kept": 5.0, "lost": 40.0}), family, 2).levels[2]
+    assert found.bytes == pytest.approx(size * (1 << 20), rel=0.01)
+    assert found.lasts == lasts
 
 
 def test_a_last_cache_that_loses_nothing_is_whole_and_one_that_loses_all_is_small() -> None:
@@ -127,14 +131,24 @@ def test_what_units_do_with_long_vectors_is_the_familys() -> None:
 
 def test_what_prefetchers_follow_is_the_familys() -> None:
     *caches, memory = DEFAULT.levels
-    levels = (*caches, replace(memory, turns=0.3))
-    family = replace(
-        DEFAULT, streams=7, page_streams=3, walk_ns=3.0, runs_on=5e3, split_cycles=0.5, entry_cycles=7.0, levels=levels
-    )
-    found = measured(Pretended({}), family, 2)
-    assert (found.streams, found.page_streams, found.levels[-1].turns) == (7, 3, 0.3)
-    assert (found.walk_ns, found.runs_on) == (3.0, 5e3)
-    assert (found.split_cycles, found.entry_cycles) == (0.5, 7.0)
+    first, *others = caches
+    levels = (replace(first, split_lasts=1.9), *others, replace(memory, turns=0.3))
+    told = {
+        "streams": 7,
+        "page_streams": 3,
+        "by_instruction": True,
+        "early": True,
+        "walk_ns": 3.0,
+        "runs_on": 5e3,
+        "split_cycles": 0.5,
+        "split_part_cycles": 0.3,
+        "entry_cycles": 7.0,
+        "fetched": 1.7,
+        "past": 0.8,
+    }
+    found = measured(Pretended({}), replace(DEFAULT, **told, levels=levels), 2)
+    assert {name: getattr(found, name) for name in told} == told
+    assert (found.levels[0].split_lasts, found.levels[-1].turns) == (1.9, 0.3)
 
 
 def test_a_system_that_does_not_tell_has_the_familys_caches(monkeypatch: pytest.MonkeyPatch) -> None:

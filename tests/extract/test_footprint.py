@@ -8,25 +8,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ilang_eq.extract.footprint import (
-    FOLLOWED,
     LINE,
-    LOSES,
-    LOSES_NEAR,
-    NEAR,
     PAGE,
     START_OF_ARRAYS,
     Cache,
     Pace,
-    Prefetchers,
     Span,
     Traffic,
     TranslationBuffer,
     landing,
     lines_of,
     offsets_of,
+    room_of,
 )
 from ilang_eq.extract.issue import issue_times
 from ilang_eq.extract.machine import Machine, load
+from ilang_eq.extract.prefetchers import LOSES_NEAR
 from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
@@ -119,34 +116,6 @@ def test_parts_of_a_row_lie_in_as_many_lines_as_counting_says(floats: int, start
     assert lines_of(4.0 * floats, argument=start > 0) == pytest.approx(sum(lines) / len(lines))
 
 
-def test_prefetchers_follow_short_strides() -> None:
-    """Of far too many rows, 512 bytes of each in turn: half of the start of each is missed, or all of it."""
-    prefetchers = Prefetchers(STREAMS, 1 << 20, 0.0)
-    near, far = (prefetchers.missed(1e6, 1.0, stride, 512.0) for stride in (FOLLOWED // 2, 2 * FOLLOWED))
-    assert (near, far) == (0.125, 0.25)
-
-
-def test_rows_beyond_those_that_prefetchers_follow_are_lost_one_by_one() -> None:
-    prefetchers = Prefetchers(STREAMS, PAGE_STREAMS, 0.0)
-    shares = [prefetchers.missed(rows, 1.0, 8192, 64.0) for rows in (STREAMS, STREAMS + LOSES / 2, STREAMS + LOSES)]
-    assert shares == [0.0, 0.5, 1.0]
-    within = [prefetchers.missed(8.0, 8.0, stride, 64.0) for stride in (NEAR // 4, NEAR, 2 * NEAR)]
-    assert within == [0.2, 0.2, 0.1], "rows of a page, less the longer they are"
-
-
-def test_rows_of_a_page_side_by_side_begin_anew_out_of_memory() -> None:
-    prefetchers = Prefetchers(STREAMS, PAGE_STREAMS, 448.0)
-    assert prefetchers.restarted(1.0, 1024) == 0.0, "one by itself goes on into the next"
-    shares = [prefetchers.restarted(4.0, stride) for stride in (256, 1024, 2048)]
-    assert shares[1] == pytest.approx(448 / 1024 * (1 - 1 / 16))
-    assert shares[0] < 0.1 * shares[1]
-    assert shares[2] < 0.5 * shares[1]
-    region = nest(i("+ij~i|i:4,j:16|iji'j'"), 4096, 256, machine=replace(MACHINE, restarts=448.0))
-    span, (cache, *_, memory) = region.whole["in0"], MACHINE.levels
-    assert span.traffic(cache).apart == 0.0
-    assert span.traffic(memory).apart == pytest.approx(shares[1] * span.bytes)
-
-
 def test_rows_of_tiles_compete_for_the_places_at_which_they_begin() -> None:
     """Four rows 256 bytes apart in each of 32 that are 16 KiB apart: of 16 places in a page they begin at four."""
     assert offsets_of((32.0, 4.0), (16384, 256)) == 4
@@ -198,6 +167,35 @@ def test_the_order_of_the_loops_decides_what_comes_one_after_another() -> None:
     along, across = (nest(i(f"^ij~ij|j:16|{order}"), 512, 4096) for order in ("ijj'", "jij'"))
     assert {span.pace for span in along.whole.values()} == {Pace(4.0 * 512 * 4096)}
     assert {span.pace for span in across.whole.values()} == {Pace(64.0, 4 * 4096, 1.0, in_turns=True)}
+
+
+def test_a_loop_that_comes_back_to_rows_makes_no_instruction_lose_them() -> None:
+    """Each of twenty rows has instructions of its own in a register tile; those of a loop are lost."""
+    machine = replace(MACHINE, streams=8, by_instruction=True)
+    tile, passes = (
+        nest(i(f"+ij~i|i:20,j:{width}|iji'j'"), 200, 5040, machine=machine).whole["in0"].pace for width in (16, 80)
+    )
+    assert 0.0 < tile.missed < 0.2 < passes.missed * 80 / 16 == pytest.approx(1.0)
+    row = nest(i("+ij~i"), 200, 5040, machine=machine).whole["in0"]
+    assert row.pace.missed == 0.0
+    assert row.follows
+
+
+def test_what_vectors_share_with_the_next_ones_is_lost_at_once_where_it_competes() -> None:
+    level = replace(LEVEL, split_lasts=1.3)
+    rows = Span(16.0, 64.0, 4096, False, 2048.0, Pace(64.0), split=True)
+    plain, short, long = (
+        Cache(level, SOURCE).contended(span) for span in (rows._replace(split=False), rows, rows._replace(run=128.0))
+    )
+    assert short.lost(1.3) == 1.0
+    assert plain == long == Cache(LEVEL, SOURCE).contended(rows)
+    assert plain.lost(1.3) < 0.3
+
+
+def test_a_level_may_keep_part_of_more_than_it_holds() -> None:
+    lasting = room_of(replace(LEVEL, lasts=2.0))
+    assert [lasting.lost(taken) for taken in (0.5, 1.25, 2.0)] == [0.0, 0.5, 1.0]
+    assert room_of(LEVEL).lost(1.4) == 1.0
 
 
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))

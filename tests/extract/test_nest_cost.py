@@ -27,6 +27,20 @@ def test_what_comes_from_shared_levels_hides_under_computing_while_it_is_short()
     assert shown(0.6, shared=True) == shown(0.6, shared=False)
 
 
+def test_early_prefetchers_hide_what_is_followed_from_start_to_end() -> None:
+    """Out of a core's own caches under computing; computing under it, from beyond."""
+    issue, less = Part("issue", 1.0, 1.0), Part("issue", 0.5, 0.5)
+
+    def level(followed: float, shared: bool, seconds: float = 0.6) -> Part:
+        return Part("level", seconds, seconds, shared, early=True, followed=followed)
+
+    assert level(0.6, shared=False).shown(issue) < 0.5 * level(0.0, shared=False).shown(issue)
+    assert level(0.6, shared=True).shown(issue) == level(0.0, shared=True).shown(issue)
+    assert less.shown(level(1.0, shared=True, seconds=1.0)) == pytest.approx(overlap.ASKED * 0.5)
+    assert less.shown(level(1.0, shared=False, seconds=1.0)) == pytest.approx(overlap.SHOWN * 0.5)
+    assert Part("L2", 0.1, 0.1, early=True).shown(issue) == Part("L3", 0.1, 0.1, shared=True).shown(issue)
+
+
 def test_phases_follow_each_other_unless_they_are_merged() -> None:
     level = Part("L2", 3e-9, 3e-9)
     apart = NestCost(((computing(2.0), level), (computing(4.0),)), stall=1e-9, overhead=5e-9)
