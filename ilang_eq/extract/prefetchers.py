@@ -7,8 +7,9 @@ that a loop goes round share theirs, which leaps from one to the next, and back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal as Choice
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from ilang_eq.extract.footprint import PAGE, START, Room
 from ilang_eq.extract.machine import Machine
@@ -83,10 +84,10 @@ class ByPlace(NamedTuple):
         return self.restarts / NEAR * longer * (1.0 - (rows.stride / PAGE) ** 2)
 
 
-class _Lost(NamedTuple):
-    """How rows are lost: with so many more than ``streams`` all of them, ``start`` bytes each.
+class Lost(NamedTuple):
+    """How rows are lost: with so many ``more`` than ``Machine.streams`` all of them, ``start`` bytes each.
 
-    Of shorter strides than ``stride`` fewer, as a power ``falls``.
+    Of those less than ``stride`` bytes apart fewer, as a power ``falls``.
     """
 
     more: float
@@ -100,25 +101,22 @@ class _Lost(NamedTuple):
         return Room(streams, streams + self.more).lost(rows.number) * strides * min(1.0, self.start / rows.stretch)
 
 
+LOST: Mapping[Code, Lost] = {
+    "unrolled": Lost(70.0, 64.0, PAGE, 0.6),
+    "tile": Lost(8.0, 64.0, 512.0, 2.0),
+    "loop": Lost(8.0, 96.0, PAGE, 0.6),
+}
+"""As measured on Zen 5 (``benchmarks/side_by_side.py``, papers_notes/ecm.md)."""
+
+
 class ByInstruction(NamedTuple):
-    """Prefetchers that see rows by what loads them (papers_notes/ecm.md has the measurements)."""
+    """Prefetchers that see rows by what loads them."""
 
     streams: int
 
     def missed(self, rows: Rows) -> float:
         """The share of ``rows`` that comes unforeseen."""
-        if not rows.anew:
-            return 0.0
-        match rows.code:
-            case "unrolled":
-                lost = _Lost(70.0, 64.0, PAGE, 0.6)
-            case "tile":
-                lost = _Lost(8.0, 64.0, 512.0, 2.0)
-            case "loop":
-                lost = _Lost(8.0, 96.0, PAGE, 0.6)
-            case other:
-                assert_never(other)
-        return lost.share(rows, self.streams)
+        return LOST[rows.code].share(rows, self.streams) if rows.anew else 0.0
 
     def restarted(self, rows: Rows) -> float:
         """The same out of memory, where several rows never come as quickly as one."""
