@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:256,k:256|jkk'j'")) >> i("ik*kj~kij|i:4:6,j:4:64,k:256|jk1ii'j'k'i''j''") >> i("+kij~ij|i:4:6,j:4:64,k:256|jkii'j'k'i''j''0")
+(I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:8,j:32|j1iki'j'") >> i("+kij~ij|i:8,j:32|jiki'j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:6,j:48|j1iki'j'") >> i("+kij~ij|i:6,j:48|jiki'j'0")
+i("ik*kj~kij|i:6,j:48|ijki'j'") >> i("+kij~ij|i:6,j:48|ijki'j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:128,k:256|jkk'j'")) >> i("ik*kj~kij|i:6,j:2:64,k:256|jk1ij'k'i'j''") >> i("+kij~ij|i:6,j:2:64,k:256|jkij'k'i'j''0")
+(I | i("+kj~kj|j:96,k:96|jkk'j'")) >> i("ik*kj~kij|i:4:4,j:96,k:96|jk1ii'k'i''j'") >> i("+kij~ij|i:4:4,j:96,k:96|jkii'k'i''j'0")
