@@ -1,1 +1,1 @@
-((I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:12,j:32|j1iki'j'") >> i("+kij~ij|i:12,j:32|jiki'j'0") | (I | i("+lj~lj|j:32|jlj'")) >> i("il*lj~lij|i:12,j:32|j1ili'j'") >> i("+lij~ij|i:12,j:32|jili'j'0")) >> i("ij*ij~ij|i:12,j:32|ji01i'j'")
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|j1iki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0") | (I | i("+lj~lj|j:48|jlj'")) >> i("il*lj~lij|i:8,j:48|j1ili'j'") >> i("+lij~ij|i:8,j:48|jili'j'0")) >> i("ij*ij~ij|i:8,j:48|ji01i'j'")

@@ -1,1 +1,1 @@
-((I | i("+ilk~ilk|k:48|iklk'")) >> i("ijl*ilk~iljk|j:8,k:48|ik1jlj'k'") >> i("+iljk~ijk|j:8,k:48|ikjlj'k'0") | i("+lk~lk|k:48|klk'")) >> i("ijl*lk~iljk|j:3:8,k:48|ijkj'lj''k'") >> i("+iljk~ijk|j:3:8,k:48|ijkj'lj''k'0")
+((I | i("+ilk~ilk|k:48|iklk'")) >> i("ijl*ilk~iljk|j:8,k:48|ik1jlj'k'") >> i("+iljk~ijk|j:8,k:48|ikjlj'k'0") | i("+lk~lk|k:48|klk'")) >> i("ijl*lk~iljk|j:16:8,k:48|ijkj'lj''k'") >> i("+iljk~ijk|j:16:8,k:48|ijkj'lj''k'0")

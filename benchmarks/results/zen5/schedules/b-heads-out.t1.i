@@ -1,1 +1,1 @@
-(I | i("+klj~klj|j:128|jklj'")) >> i("kil*klj~klij|i:6,j:2:64|j1ij'kli'j''") >> i("+klij~ij|i:6,j:2:64|jij'kli'j''0")
+(I | i("+klj~klj|j:48|jklj'")) >> i("kil*klj~klij|i:8,j:48|j1ikli'j'") >> i("+klij~ij|i:8,j:48|jikli'j'0")

@@ -1,1 +1,1 @@
-i("ij*j~ij|i:256,j:64|iji'j'") >> i("+ij~i|i:256,j:64|iji'j'0")
+i("ij*j~ij|i:8,j:16|iji'j'") >> i("+ij~i|i:8,j:16|iji'j'0")

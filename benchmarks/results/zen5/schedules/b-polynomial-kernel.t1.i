@@ -1,1 +1,1 @@
-i("+ik~ki|i:64|iki'") >> ~i("jk*ki~kji|i:64,j:6|i1jkj'i'") >> i("+kji~ji|i:64,j:6|ijkj'i'0") >> i("ji+1~ji|i:64,j:6|ij0j'i'") >> (I & (I & I) >> i("ji*ji~ji|i:64,j:6|ijj'i'01")) >> i("ji*ji~ji|i:64,j:6|ijj'i'01") >> i("ji*j~ji|i:64,j:6|ijj'i'0") >> i("+ji~i|i:64,j:6|ijj'i'0")
+i("+ik~ki|i:48|iki'") >> ~i("jk*ki~kji|i:48,j:8|i1jkj'i'") >> i("+kji~ji|i:48,j:8|ijkj'i'0") >> i("ji+1~ji|i:48,j:8|ij0j'i'") >> (I & (I & I) >> i("ji*ji~ji|i:48,j:8|ijj'i'01")) >> i("ji*ji~ji|i:48,j:8|ijj'i'01") >> i("ji*j~ji|i:48,j:8|ijj'i'0") >> i("+ji~i|i:48,j:8|ijj'i'0")

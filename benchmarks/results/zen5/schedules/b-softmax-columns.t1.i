@@ -1,1 +1,1 @@
-(I & i(">ij~j||ij")) >> i("ij-j~ij") >> i("^ij~ij||ij0") >> (I & i("+ij~j||ij0")) >> i("ij/j~ij||ij0")
+(I & i(">ij~j|j:256|jij'")) >> i("ij-j~ij|j:256|j1ij'") >> i("^ij~ij|j:256|jij'0") >> (I & i("+ij~j|j:256|j0ij'")) >> i("ij/j~ij|j:256|j10ij'")

@@ -1,1 +1,1 @@
-i("ij*ji~ij|i:8,j:8|iji'j'") >> i("+ij~.|i:8,j:8|iji'j'0")
+i("ij*ji~ji|i:12|iji'") >> i("+ji~.|i:12|iji'0")

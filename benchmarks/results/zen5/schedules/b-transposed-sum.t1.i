@@ -1,1 +1,1 @@
-i("ij+ji~ij|i:8,j:8|iji'j'")
+i("ij+ji~ij|i:96,j:32|iji'j'")

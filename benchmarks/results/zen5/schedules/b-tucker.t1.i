@@ -1,1 +1,1 @@
-(i("+lkj~ljk|k:16|kljk'") >> ~i("li*ljk~lijk|i:4,j:4,k:16|k1jili'j'k'") >> i("+lijk~ijk|i:4,j:4,k:16|kjili'j'k'0") >> i("ikl*lj~ilkj|j:32,k:8|ijklk'j'") >> i("+ilkj~ijk|j:32,k:8|ijklk'j'0") | i("+lk~lk|k:32|klk'")) >> i("ijl*lk~iljk|j:8,k:32|k1ijlj'k'") >> i("+iljk~ijk|j:8,k:32|kijlj'k'0")
+(i("+lkj~ljk|k:16|kljk'") >> ~i("li*ljk~lijk|i:8,j:4,k:16|k1jili'j'k'") >> i("+lijk~ijk|i:8,j:4,k:16|kjili'j'k'0") >> i("ikl*lj~ilkj|j:32,k:8|ijklk'j'") >> i("+ilkj~ijk|j:32,k:8|ijklk'j'0") | i("+lk~lk|k:32|klk'")) >> i("ijl*lk~iljk|j:8,k:32|k1ijlj'k'") >> i("+iljk~ijk|j:8,k:32|kijlj'k'0")

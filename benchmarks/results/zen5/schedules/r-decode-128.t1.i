@@ -1,1 +1,1 @@
-i("il*ikl~ikl|i:4,l:64|ili'kl'") >> i("+ikl~ik|i:4,l:64|ili'kl'0") >> (I & i(">ik~i|i:4|i0i'k")) >> i("ik-i~ik|i:4,k:256|i01ki'k'") >> i("^ik~ik|i:4,k:256|iki'k'0") >> (i("ik*ikj~kij|i:4,j:64|i0jki'j'") >> i("+kij~ij|i:4,j:64|ijki'j'0") & i("+ik~i|i:4|i0i'k")) >> i("ij/i~ij|i:4|i01i'j")
+i("il*ikl~ikl|l:64|ilkl'") >> i("+ikl~ik|l:64|ilkl'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik|k:256|i01kk'") >> i("^ik~ik|k:256|ikk'0") >> (i("ik*ikj~ikj|j:64|i0jkj'") >> i("+ikj~ij|j:64|ijkj'0") & i("+ik~i||i0k")) >> i("ij/i~ij||i01j")
