@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.sampling import predict
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.extract.full_model import program_cost
 from ilang_eq.extract.machine import Machine, detect
 from ilang_eq.lang.reading import read_component
 from ilang_eq.lang.wiring import wire
@@ -58,7 +58,8 @@ def measured(length: int, floats: int, rounds: int, machine: Machine) -> dict[st
     """Nanoseconds a line, measured and expected, by the name of each way that rows of ``length`` allow."""
     matrix = np.ones((floats // length, length), np.float32)
     found = [way for way in ways() if way.part < length or not way.schedule]
-    kernels = [CKernel(lower(wire(read_component(way.text()))), 1) for way in found]
+    programs = [lower(wire(read_component(way.text()))) for way in found]
+    kernels = [CKernel(program, 1) for program in programs]
     least = [float("inf")] * len(found)
     order = np.random.default_rng(0)
     for _ in range(rounds):
@@ -67,7 +68,8 @@ def measured(length: int, floats: int, rounds: int, machine: Machine) -> dict[st
             kernels[n](matrix)
             least[n] = min(least[n], time.perf_counter_ns() - begin)
     lines = matrix.size / LINE_FLOATS
-    expected = [predict(way.text(), (matrix.shape,), machine, 1).seconds * 1e9 for way in found]
+    extents = {(0, d): n for d, n in enumerate(matrix.shape)}
+    expected = [program_cost(program, extents, machine, 1).seconds * 1e9 for program in programs]
     return {way.name: (ns / lines, by / lines) for way, ns, by in zip(found, least, expected, strict=True)}
 
 
