@@ -17,9 +17,9 @@ ASKED = 0.15
 best with this, and the other workloads of ``benchmarks.ranking`` alike, on Cascade Lake."""
 
 UNDER = 2.0
-"""How soon what comes out of a level beyond the core's own caches shows beside computing: from half as long on, as much
-as anything. Shorter transfers, as those of products, hide under it: on Zen 3 the search finds tiles for SwiGLU and a
-Gaussian sum that take 0.98 and 0.96 of the time."""
+"""How soon what comes out of a level beyond the core's own caches, or of any where ``Machine.early`` says so, shows
+beside computing: from half as long on, as much as anything. Shorter transfers, as those of products, hide under it: on
+Zen 3 the search finds tiles for SwiGLU and a Gaussian sum that take 0.98 and 0.96 of the time."""
 
 EXPOSED = 0.1
 """The share of unforeseen transfers into the first level that shows: an out-of-order core hides a wait of 15 cycles,

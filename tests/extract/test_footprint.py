@@ -8,7 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ilang_eq.extract.footprint import (
+    DRIVES_OUT,
     LINE,
+    OVERFLOWS,
     PAGE,
     START_OF_ARRAYS,
     Cache,
@@ -196,6 +198,7 @@ def test_a_level_may_keep_part_of_more_than_it_holds() -> None:
     lasting = room_of(replace(LEVEL, lasts=2.0))
     assert [lasting.lost(taken) for taken in (0.5, 1.25, 2.0)] == [0.0, 0.5, 1.0]
     assert room_of(LEVEL).lost(1.4) == 1.0
+    assert (LEVEL.lasts, LEVEL.split_lasts) == (OVERFLOWS, DRIVES_OUT), "what a description does not say"
 
 
 @given(st.integers(1, 64), st.sampled_from([64, 4096, 1 << 15]))

@@ -436,6 +436,16 @@ def test_copying_the_other_half_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before[512] - both(512) == pytest.approx(0.5 * 512**2 / zen.clock_ghz * 1e-9, rel=0.2)
 
 
+TWICE_THEN_SUMS = i("ij*2~ij") >> i("+ij~i")
+
+
+def memory_time(component: Component, kernel: int, machine: Machine) -> float:
+    """What a kernel takes out of memory, of a matrix of 8192²."""
+    program = lower(wire(component))
+    found = dict(program_cost(program, {(0, 0): 8192, (0, 1): 8192}, machine, 1).terms)
+    return found[f"{program.kernels[kernel].name}: memory"]
+
+
 def test_what_is_read_of_results_counts_once_and_what_is_written_as_the_machine_says() -> None:
     """Of 256 MiB: reading a result takes as long as reading an argument, and writing it ``fetched`` times."""
     machine = replace(load("x86_64_zen4"), fetched=2.0)
@@ -445,13 +455,3 @@ def test_what_is_read_of_results_counts_once_and_what_is_written_as_the_machine_
     )
     assert again == pytest.approx(read, rel=0.01)
     assert written == pytest.approx(3.0 * read, rel=0.02)
-
-
-TWICE_THEN_SUMS = i("ij*2~ij") >> i("+ij~i")
-
-
-def memory_time(component: Component, kernel: int, machine: Machine) -> float:
-    """What a kernel takes out of memory, of a matrix of 8192²."""
-    program = lower(wire(component))
-    found = dict(program_cost(program, {(0, 0): 8192, (0, 1): 8192}, machine, 1).terms)
-    return found[f"{program.kernels[kernel].name}: memory"]
