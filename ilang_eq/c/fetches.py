@@ -52,12 +52,13 @@ static inline void fetch_streamed(const float *p, int64_t first, int64_t floats)
 }
 """,
     "fetch_row": """\
-// Asks the second cache for floats that are needed later; they may lie beyond the end.
+// Asks the second cache for floats that are needed later, or the nearest where vectors in two lines need that; they may
+// lie beyond the end.
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
 }
 """,
     "make_room": """\
@@ -74,7 +75,7 @@ static inline void make_room(const float *p, int64_t first, int64_t floats)
 
 def fetches(body: str) -> list[str]:
     """What ``body`` names of these, in an order in which C accepts it."""
-    in_order = "ASKS_IN_ORDER" in body
+    in_order = "ASKS_IN_ORDER" in body or "fetch_row(" in body
     conditions = ((_ZEN5, in_order or "ZEN5" in body), (_ASKS_IN_ORDER, in_order))
     asked = (text for name, text in _FETCHES.items() if f"{name}(" in body)
     return [*(text for text, needed in conditions if needed), *asked]

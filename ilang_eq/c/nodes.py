@@ -9,10 +9,12 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
-from ilang_eq.lower.passes import Request
+from ilang_eq.lower.passes import Request, calls_functions
+from ilang_eq.lower.widths import MOST_CALLS, MOST_VECTORS
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -117,7 +119,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class VectorNest:
-    """A perfect nest, unrolled; the last loop steps by vectors of ``lanes`` floats (scalars if that is 1).
+    """A perfect nest, unrolled unless it is large; the last loop steps by vectors of ``lanes`` floats, or by 1.
 
     Loops over ``partial`` variables may be short: places are clamped or masked. If the lanes are ``reduced``,
     missing ones accumulate the identity. Vectors stored to ``streamed`` buffers bypass the caches; they are aligned.
@@ -129,6 +131,12 @@ class VectorNest:
     partial: frozenset[str] = frozenset()
     reduced: bool = False
     streamed: frozenset[str] = frozenset()
+
+    @property
+    def rolled(self) -> tuple[For, ...]:
+        """The loops that stay loops: those over its rows, if there are too many vectors in all."""
+        most = MOST_CALLS if calls_functions(self.body) else MOST_VECTORS
+        return self.loops[:-1] if prod(loop.limit or 1 for loop in self.loops) > most * self.lanes else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ At the end of the reduction all of a tile is used once more (``Held``), by nothi
 sums in every step of some tails' loops, for after it, whether what follows stores them under a condition or not.
 
 A tile of several vectors that is short has code for fewer of them, chosen when it runs: 200 columns in tiles of 64 take
-13 vectors and not 16.
+13 vectors and not 16. One of more vectors than are unrolled stays in the nearest cache, and its rows stay loops;
+but not where its lanes are added up, which is quicker row by row.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.lanes import lanes_of, masked_lanes_of
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, substituted, updates
-from ilang_eq.lower.widths import WIDTHS, narrower
+from ilang_eq.lower.widths import LARGEST_TILE, MOST_VECTORS, WIDTHS, narrower
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
@@ -53,8 +54,6 @@ MOST_LANES = 128
 """The most lanes of a reduction that is done in one go."""
 LONG = 256
 """The fewest steps of a tile whose rows are asked for. Soft-cap, with 96, takes 1.06 of the time if they are."""
-MOST_VECTORS = 64
-"""The most vector operations one statement is unrolled to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,8 @@ def _item(statement: Statement, private: set[str]) -> Statement | _Nest | None:
             inside = [u.target for u in updates(body) if isinstance(u, Accumulate) and u.target.buffer in private]
             if any(stride(target, loops[-1].variable) != "unit" for target in inside):
                 lanes = 1
-            return _Nest(loops, body, lanes) if prod(limits) <= MOST_VECTORS * lanes else None
+            most = MOST_VECTORS * lanes if lanes == 1 or _reduces(loops[-1], body) else LARGEST_TILE
+            return _Nest(loops, body, lanes) if prod(limits) <= most else None
         case _:
             return None
 

@@ -59,7 +59,9 @@ class RowPointers:
 def row_pointers(node: Loop, layout: Layout) -> tuple[RowPointers, ...]:
     """Of the rows that a whole register tile in ``node`` takes single elements from, going along them."""
     nests = [nest for nest in node.body if isinstance(nest, VectorNest)]
-    if node.part != "whole" or node.source.step != 1 or len(nests) != 1 or nests[0].partial or nests[0].reduced:
+    if node.part != "whole" or node.source.step != 1 or len(nests) != 1:
+        return ()
+    if nests[0].partial or nests[0].reduced or nests[0].rolled:
         return ()
     along, body = node.source.variable, nests[0].body
     found = dict.fromkeys(place for update in updates(body) for place in loads(update.value))

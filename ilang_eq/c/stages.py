@@ -66,7 +66,7 @@ def staged_nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool 
         return None
     apart = iterations_apart(nest, nest.loops)
     lines = _StagePrinter(nest, around if apart else (), inside, layout, used, alike).lines(stages)
-    return lines if apart else unrolled(around, 1, lines)
+    return lines if apart else unrolled(around, 1, lines, nest.rolled)
 
 
 def in_passes(nest: VectorNest) -> bool:
@@ -179,9 +179,9 @@ class _StagePrinter:
             loop = f"for (int group = 0; group < {self._count}; group += ABREAST({self._count})) {{"
             group = f"enum {{ count = ABREAST({self._count}) }};"
             groups = ["UNROLL", loop, *indented([group, *self._pass(texts, given, kept, kinds)]), "}"]
-            lines += unrolled(self.around, 1, groups) if self.around else groups
+            lines += unrolled(self.around, 1, groups, self.nest.rolled) if self.around else groups
             rows += kept
-        return lines
+        return [*printer.before(), *lines]
 
     def _passes(self, stages: Sequence[_Stage]) -> list[list[_Stage]]:
         """The stages of each pass over the groups; the last stage goes with the last call."""

@@ -25,7 +25,7 @@ from ilang_eq.lower.scalar import (
     spell,
     update_text,
 )
-from ilang_eq.lower.walk import loads, stride, updates
+from ilang_eq.lower.walk import loads, mentions, stride, updates
 
 
 @dataclass(slots=True)
@@ -53,7 +53,9 @@ class Used:
 class VectorPrinter(Printer):
     """Prints scalars of one vector nest: what moves with the lane is a vector.
 
-    Functions are ``alike`` if their results are those of single floats, to the bit.
+    Functions are ``alike`` if their results are those of single floats, to the bit. What takes more than an instruction
+    to load, and is the same in all rows, is loaded ``once`` for them, under a name; if a vector goes ``alone`` through
+    all rows, just that one.
     """
 
     layout: Layout
@@ -61,13 +63,16 @@ class VectorPrinter(Printer):
     extras: Used
     alike: bool = False
     vectors: set[str] = field(default_factory=set)
+    alone: bool = False
+    once: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(nest: VectorNest, layout: Layout, used: Used, alike: bool = False) -> VectorPrinter:
+    def of(nest: VectorNest, layout: Layout, used: Used, alike: bool = False, alone: bool = False) -> VectorPrinter:
         """For the body of ``nest``."""
         if nest.lanes > 1:
             used.widths.add(nest.lanes)
         printer = VectorPrinter(lambda load: printer.place(load), used.functions, layout, nest, used, alike)
+        printer.alone = alone
         return printer
 
     @property
@@ -130,10 +135,35 @@ class VectorPrinter(Printer):
         short = f", {self.left()}" if self.lane in self.exposed(load) else ""
         if stride(load, self.lane) == "far":
             step = self.layout.step(load, self.lane)
-            return f"{self.helper('gather_left' if short else 'gather')}(&{where}, {step}{short})"
+            name = self.helper("gather_left" if short else "gather")
+            return self._loaded(load, f"{name}(&{where}, {step}{short})")
         if short:
-            return f"{self.helper('load')}(&{where}{short})"
+            return self._loaded(load, f"{self.helper('load')}(&{where}{short})")
         return f"V{self.lanes}({where})"
+
+    def _loaded(self, load: Load, text: str) -> str:
+        """``text``, which loads ``load``, or what has it if that is the same in all rows."""
+        rows = self.nest.loops[:-1]
+        written = {update.target.buffer for update in updates(self.nest.body)}
+        if not rows or load.buffer in written or any(mentions(load, row.variable) for row in rows):
+            return text
+        others = sum(name.startswith(f"{load.buffer}_once") for name in self.once.values())
+        name = self.once.setdefault(text, f"{load.buffer}_once{others or ''}")
+        return name if self.alone else f"{name}[{self.lane} / LANES{self.lanes}]"
+
+    def before(self) -> list[str]:
+        """What is loaded once for all rows."""
+        lane, lanes = self.nest.loops[-1], f"LANES{self.lanes}"
+        if self.alone:
+            return [f"const vec{self.lanes} {name} = {text};" for text, name in self.once.items()]
+        return [
+            line
+            for text, name in self.once.items()
+            for line in (
+                f"vec{self.lanes} {name}[({lane.limit} + {lanes} - 1) / {lanes}];",
+                *unrolled([lane], self.lanes, [f"{name}[{self.lane} / {lanes}] = {text};"]),
+            )
+        ]
 
     def left(self) -> str:
         """How many lanes are left."""
@@ -166,23 +196,24 @@ def nest_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool = False
     Of lanes that may be short, and are reduced or take long, whole vectors have code of their own, and absent ones are
     passed over: once for all rows. With a test in each, the largest of 24 floats take 1.45 times as long on Zen 5.
     """
-    lines = _body_lines(nest, layout, used, alike)
     *rows, lane = nest.loops
     slow = nest.reduced or any(slow_call(update.value) is not None for update in updates(nest.body))
     if not slow or nest.lanes == 1 or lane.variable not in nest.partial:
-        return unrolled(nest.loops, nest.lanes, lines)
+        return _loop_lines(nest.loops, VectorPrinter.of(nest, layout, used, alike))
     v, end = lane.variable, f"{lane.variable}_end"
-    whole = _body_lines(replace(nest, partial=nest.partial - {v}), layout, used, alike)
-    whole, lines = (unrolled(rows, 1, part) if rows else part for part in (whole, lines))
+    nests = replace(nest, partial=nest.partial - {v}), nest
+    whole, left = (_loop_lines(rows, VectorPrinter.of(each, layout, used, alike, alone=True)) for each in nests)
     chosen = [f"if ({v} + LANES{nest.lanes} <= {end}) {{", *indented(whole)]
-    chosen += [f"}} else if ({v} < {end}) {{", *indented(lines), "}"]
+    chosen += [f"}} else if ({v} < {end}) {{", *indented(left), "}"]
     return unrolled([lane], nest.lanes, chosen)
 
 
-def _body_lines(nest: VectorNest, layout: Layout, used: Used, alike: bool) -> list[str]:
-    printer = VectorPrinter.of(nest, layout, used, alike)
+def _loop_lines(loops: Sequence[For], printer: VectorPrinter) -> list[str]:
+    """The body of a nest in ``loops``: all of it, or those over rows."""
+    nest, lanes = printer.nest, 1 if printer.alone else printer.lanes
     body = _contracted(nest.body) if nest.lanes > 1 else nest.body
-    return [line for statement in body for line in statement_lines(statement, printer)]
+    lines = [line for statement in body for line in statement_lines(statement, printer)]
+    return [*printer.before(), *(unrolled(loops, lanes, lines, nest.rolled) if loops else lines)]
 
 
 def _contracted(body: Sequence[Statement]) -> list[Statement]:
@@ -220,15 +251,16 @@ def _is_product(value: Scalar) -> TypeGuard[Apply]:
     return isinstance(value, Apply) and value.op == "mul"
 
 
-def unrolled(loops: Iterable[For], lanes: int, body: list[str]) -> list[str]:
-    """``body`` in fully unrolled loops, the last of which steps by ``lanes``."""
+def unrolled(loops: Iterable[For], lanes: int, body: list[str], rolled: Iterable[For] = ()) -> list[str]:
+    """``body`` in loops, the last of which steps by ``lanes``; fully unrolled, but for those that stay ``rolled``."""
     *outer, last = loops
     steps = [f"{loop.variable}++" for loop in outer]
     steps.append(f"{last.variable} += LANES{lanes}" if lanes > 1 else f"{last.variable}++")
     lines = body
     for loop, step in zip(reversed([*outer, last]), reversed(steps), strict=True):
         v = loop.variable
-        lines = ["UNROLL", f"for (int64_t {v} = 0; {v} < {loop.limit}; {step}) {{", *indented(lines), "}"]
+        head = f"for (int64_t {v} = 0; {v} < {loop.limit}; {step}) {{"
+        lines = [*([] if loop in rolled else ["UNROLL"]), head, *indented(lines), "}"]
     return lines
 
 

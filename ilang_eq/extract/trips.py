@@ -20,7 +20,7 @@ from ilang_eq.lower.halves import BLOCK, few
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load, Statement
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads, mentions, stride
-from ilang_eq.lower.widths import covering, dividing, masked
+from ilang_eq.lower.widths import MOST_VECTORS, covering, dividing, masked
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -127,8 +127,6 @@ Unit = tuple[tuple[Loop, ...], Leaves]
 
 COLUMNS = 8
 """Rows become columns so many at a time."""
-MOST_VECTORS = 64
-"""A nest of constant loops is unrolled to at most this many vectors."""
 
 
 def leaves(nodes: Sequence[Node]) -> Leaves | None:

@@ -37,7 +37,7 @@ def masked_lanes_of(loop: For, limit: int) -> int:
     end would count.
     """
     targets = [u.target for u in updates(loop.body) if isinstance(u, Accumulate) or u.target.indices]
-    if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) != "unit" for target in targets):
+    if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) == "none" for target in targets):
         return 1
     return masked(limit)
 

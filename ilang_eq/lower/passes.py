@@ -4,8 +4,9 @@ for i: { for j: m = max(m, x[i][j]);  for j: e[j] = exp(x[i][j] - m);  for j: y[
 
 Only the first pass waits for ``x``, and only the last for ``y``, which is read before it is overwritten; the others
 find what they need in a cache. So each pass asks for a share of what comes later: those after the first of the next
-``x``, those before the last of ``y``. Shares are quarters of a row, in proportion to the floats that a pass reads and
-writes; all in one pass would be more than memory can bring in its time.
+``x``, those before the last of ``y``; and the first of the next ``x``, too, if none takes its time. Shares are quarters
+of a row, in proportion to the floats that a pass reads and writes; all in one pass would be more than memory can bring
+in its time.
 
 Passes that only read, and compute little, leave no time for that: each of these asks for all of the next row, or of
 what follows in its own, where asking gains anything.
@@ -112,18 +113,19 @@ def passes(row: For, buffers: Mapping[str, Buffer], slow: bool = False) -> Passe
     unless they are ``slow`` for something else.
     """
     found = _passes(row)
+    computes = calls_functions(row.body)
     requests: list[list[Request]] = [[] for _ in found]
     for user, place in _first_uses(found, row, buffers):
         written = _writes(found[user], place)
         # what is written before the last pass (in_place.py) is asked for until then: the rest of the row, by its writer
         until = user + 1 if written and user < len(found) - 1 else user
-        asking = range(1, len(found)) if user == 0 else range(until)
+        asking = range(int(computes), len(found)) if user == 0 else range(until)
         first = 0
         for n, count in zip(asking, shares([found[n].accesses for n in asking]), strict=True):
             if count:
                 requests[n].append(Request(_start(place, row), user == 0, written, first, count))
             first += count
-    slow |= any(request.written for asked in requests for request in asked) or calls_functions(row.body)
+    slow |= computes or any(request.written for asked in requests for request in asked)
     return _asking(row, found, tuple(map(tuple, requests))) if slow and any(requests) else None
 
 

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 WIDTHS = (16, 8, 4)
 """Each vector type has that many lanes, or as many as the machine has if that is less."""
+MOST_VECTORS = 64
+"""The most vectors of a nest of constant loops that is unrolled."""
+MOST_CALLS = 32
+"""The same where functions of many steps are called, whose code is long: the sum of exp of 4096×1000 takes 0.90, 0.69
+and 0.70 of the time on Zen 5 if the rows of tiles of 14×64, 16×64 and 32×32 stay loops, and 0.98 of those of 8×64."""
+LARGEST_TILE = 8192
+"""The most floats that a reduction holds beside its target, in registers or in the nearest cache."""
 
 
 def dividing(limit: int) -> int:

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+from ilang_eq.c.along import DISTANCE
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component, I, i
@@ -54,6 +55,11 @@ def operand(rows: int, width: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, width), np.float32)
 
 
+def _further(step: int) -> int:
+    """How many rows further than the next ones what would come too late is asked for, in tiles of ``step``."""
+    return DISTANCE // (WIDTH * step) * step
+
+
 IN_PARTS = (
     (I & i(">ij~i")) >> i("ij-i~ij|j:64|i1jj'") >> i("^ij~ij|j:64|ijj'0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
 )
@@ -70,10 +76,10 @@ def test_every_line_of_the_next_rows_is_asked_for_once(
     result, count = counts(component, x, threads, "fetch_row", monkeypatch)
     np.testing.assert_allclose(result, softmax(x), rtol=1e-5)
     lines = count[: x.size // LINE].reshape(ROWS, -1)
-    whole = ROWS // step * step
-    assert not lines[:step].any(), "the first rows are at hand when anything could be asked for"
-    assert (lines[step:whole] == 1).all()
-    assert not count.ravel()[whole * WIDTH // LINE :].any(), "where there are no whole tiles any more"
+    whole, further = ROWS // step * step, _further(step)
+    assert not lines[: step + further].any(), "the first rows are at hand when anything could be asked for"
+    assert (lines[step + further : whole] == 1).all()
+    assert not count[(whole + further) * WIDTH // LINE :].any(), "where there are no whole tiles any more"
 
 
 @needs_compiler
@@ -82,9 +88,9 @@ def test_every_line_to_be_written_is_asked_for_once(
     component: Component, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, count = counts(component, operand(ROWS, WIDTH), 1, "make_room", monkeypatch)
-    whole = ROWS // step * step * WIDTH // LINE
-    assert (count[:whole] == 1).all()
-    assert not count[ROWS * WIDTH // LINE :].any()
+    whole, further = ROWS // step * step * WIDTH // LINE, _further(step)
+    assert (count[further * WIDTH // LINE : whole] == 1).all()
+    assert not count[(ROWS + further) * WIDTH // LINE :].any()
 
 
 @needs_compiler

@@ -234,11 +234,16 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (; k < k_to; k++) {
                             if (in1_streamed)
                                 fetch_streamed(in1, (k + 32) * in1_1 + j, 32);
+                            vec16 in1_once[(32 + LANES16 - 1) / LANES16];
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
+                                in1_once[j1 / LANES16] = load16(&in1[k * in1_1 + j + j1], j1_end - j1);
+                            }
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), in1_once[j1 / LANES16], V16(out0_tile[i1][j1]));
                                 }
                             }
                         }
@@ -289,11 +294,16 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (; k < k_to; k++) {
                             if (in1_streamed)
                                 fetch_streamed(in1, (k + 64) * in1_1 + j, 16);
+                            vec16 in1_once[(16 + LANES16 - 1) / LANES16];
+                            UNROLL
+                            for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
+                                in1_once[j1 / LANES16] = load16(&in1[k * in1_1 + j + j1], j1_end - j1);
+                            }
                             UNROLL
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), load16(&in1[k * in1_1 + j + j1], j1_end - j1), V16(out0_tile[i1][j1]));
+                                    V16(out0_tile[i1][j1]) = multiply_add16(broadcast16(in0[(i + least(i1, i1_end - 1)) * in0_1 + k]), in1_once[j1 / LANES16], V16(out0_tile[i1][j1]));
                                 }
                             }
                         }

@@ -86,12 +86,13 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
 }
 
-// Asks the second cache for floats that are needed later; they may lie beyond the end.
+// Asks the second cache for floats that are needed later, or the nearest where vectors in two lines need that; they may
+// lie beyond the end.
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 2);
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
 }
 
 // Asks for floats that are overwritten later; they may lie beyond the end.
@@ -704,6 +705,7 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
             }
         }
         const int in0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536 && i + 2 <= in0_0;
+        const int64_t in0_further = in0_asked ? 2048 / in0_1 * in0_1 : 0;
         // >ij~i
         float max0 = -INFINITY;
         {
@@ -745,7 +747,7 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
         float add2 = 0.0f;
         for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
             if (in0_asked) {
-                fetch_row(in0, (i + 1) * in0_1 + j * 3 / 4, 48);
+                fetch_row(in0, (i + 1) * in0_1 + j * 3 / 4 + in0_further, 48);
             }
             if (j_lag < 256) {
                 j_lag += 64;
@@ -775,6 +777,9 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
             }
         }
         for (int64_t j = in0_1 / 64 * 64; j + 32 <= in0_1; j += 32) {
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 3 / 4 + in0_further, 24);
+            }
             UNROLL
             for (int group = 0; group < 32 / LANES16; group += ABREAST(32 / LANES16)) {
                 enum { count = ABREAST(32 / LANES16) };
@@ -795,6 +800,9 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
         }
         for (int64_t j = in0_1 / 32 * 32; j < in0_1; j += 32) {
             const int64_t j_lane_end = least(32, in0_1 - j);
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 3 / 4 + in0_further, 24);
+            }
             UNROLL
             for (int64_t j_lane = 0; j_lane < 32; j_lane += LANES16) {
                 if (j_lane + LANES16 <= j_lane_end) {
@@ -814,7 +822,7 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                 }
                 for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
                     if (in0_asked) {
-                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4, 16);
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4 + in0_further, 16);
                     }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
@@ -823,6 +831,9 @@ static NOINLINE void tasks_div3_late(int64_t first, int64_t last, const float *r
                 }
                 for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + (j_block + j) * 1 / 4 + in0_further, 16);
+                    }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                         if (j_lane + LANES16 <= j_lane_end) {
@@ -913,7 +924,9 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
 {
     for (int64_t i = first; i < last; i++) {
         const int out0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536;
+        const int64_t out0_further = out0_asked ? 2048 / in0_1 * in0_1 : 0;
         const int in0_asked = in0_0 * in0_1 >= 524288 && in0_1 >= 256 && in0_1 <= 65536 && i + 2 <= in0_0;
+        const int64_t in0_further = in0_asked ? 2048 / in0_1 * in0_1 : 0;
         // >ij~i
         float max0 = -INFINITY;
         {
@@ -924,7 +937,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             }
             for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
                 if (out0_asked) {
-                    make_room(out0, i * in0_1 + j * 1 / 4, 16);
+                    make_room(out0, i * in0_1 + j * 1 / 4 + out0_further, 16);
                 }
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
@@ -933,6 +946,9 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             }
             for (int64_t j = in0_1 / 64 * 64; j < in0_1; j += 64) {
                 const int64_t j_lane_end = least(64, in0_1 - j);
+                if (out0_asked) {
+                    make_room(out0, i * in0_1 + j * 1 / 4 + out0_further, 16);
+                }
                 UNROLL
                 for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                     if (j_lane + LANES16 <= j_lane_end) {
@@ -958,10 +974,10 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         float add2 = 0.0f;
         for (int64_t j = 0; j + 64 <= in0_1; j += 64) {
             if (in0_asked) {
-                fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4, 32);
+                fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4 + in0_further, 32);
             }
             if (out0_asked) {
-                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4, 48);
+                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4 + out0_further, 48);
             }
             UNROLL
             for (int group = 0; group < 64 / LANES16; group += ABREAST(64 / LANES16)) {
@@ -982,6 +998,12 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             }
         }
         for (int64_t j = in0_1 / 64 * 64; j + 32 <= in0_1; j += 32) {
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4 + in0_further, 16);
+            }
+            if (out0_asked) {
+                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4 + out0_further, 24);
+            }
             UNROLL
             for (int group = 0; group < 32 / LANES16; group += ABREAST(32 / LANES16)) {
                 enum { count = ABREAST(32 / LANES16) };
@@ -1002,6 +1024,12 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
         }
         for (int64_t j = in0_1 / 32 * 32; j < in0_1; j += 32) {
             const int64_t j_lane_end = least(32, in0_1 - j);
+            if (in0_asked) {
+                fetch_row(in0, (i + 1) * in0_1 + j * 2 / 4 + in0_further, 16);
+            }
+            if (out0_asked) {
+                make_room(out0, i * in0_1 + in0_1 / 4 * 1 + j * 3 / 4 + out0_further, 24);
+            }
             UNROLL
             for (int64_t j_lane = 0; j_lane < 32; j_lane += LANES16) {
                 if (j_lane + LANES16 <= j_lane_end) {
@@ -1021,7 +1049,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 }
                 for (int64_t j = 0; j + 64 <= least(4096, in0_1 - j_block); j += 64) {
                     if (in0_asked) {
-                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4, 16);
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4 + in0_further, 16);
                     }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
@@ -1030,6 +1058,9 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
                 }
                 for (int64_t j = least(4096, in0_1 - j_block) / 64 * 64; j < least(4096, in0_1 - j_block); j += 64) {
                     const int64_t j_lane_end = least(64, in0_1 - j_block - j);
+                    if (in0_asked) {
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 2 + (j_block + j) * 1 / 4 + in0_further, 16);
+                    }
                     UNROLL
                     for (int64_t j_lane = 0; j_lane < 64; j_lane += LANES16) {
                         if (j_lane + LANES16 <= j_lane_end) {
@@ -1058,7 +1089,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             if (isnormal(inverse)) {
                 for (int64_t j_strip = 0; j_strip + 64 <= in0_1; j_strip += 64) {
                     if (in0_asked) {
-                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4, 16);
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4 + in0_further, 16);
                     }
 #pragma omp simd
                     for (int64_t j = j_strip; j < j_strip + 64; j++) {
@@ -1072,7 +1103,7 @@ static NOINLINE void tasks_div3(int64_t first, int64_t last, const float *restri
             } else {
                 for (int64_t j_strip = 0; j_strip + 64 <= in0_1; j_strip += 64) {
                     if (in0_asked) {
-                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4, 16);
+                        fetch_row(in0, (i + 1) * in0_1 + in0_1 / 4 * 3 + j_strip * 1 / 4 + in0_further, 16);
                     }
 #pragma omp simd
                     for (int64_t j = j_strip; j < j_strip + 64; j++) {
