@@ -328,7 +328,7 @@ def _main(
         return _items(reduction, rows)
     *outer, around = reduction.chain
     known = [full_fact(loop) in facts for loop in reduction.chain]
-    body = _items(reduction, rows)
+    body = _items(reduction, rows | _uneven(reduction))
     nodes: tuple[Node, ...]
     if not stripped or known[-1]:
         nodes = (Loop(around, body, known[-1], around=(*loops, *outer)),)
@@ -344,6 +344,12 @@ def _main(
     for loop, full in zip(reversed(outer), reversed(known[:-1]), strict=True):
         nodes = (Loop(loop, nodes, full),)
     return nodes
+
+
+def _uneven(reduction: _Reduction) -> frozenset[str]:
+    """The lanes that fill the steps of the loop around them, but no vectors: even then some of the last are missing."""
+    lasts = [(nest.loops[-1], nest.lanes) for nest in reduction.nests]
+    return frozenset(last.variable for last, n in lasts if (last.limit or 0) % n and _stripped(last, reduction))
 
 
 def _items(reduction: _Reduction, partial: frozenset[str]) -> tuple[Node, ...]:

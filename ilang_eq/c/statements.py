@@ -191,8 +191,10 @@ class Statements:
                 head = f"for (; {v} < {v}_to; {step}) {{"
             case "whole":
                 head = f"for (int64_t {v} = 0; {v} < {bound}; {step}) {{"
+                ends = _whole_ends(node) if node.full else []
             case "main":
                 head = f"for (int64_t {v} = 0; {v} + {loop.step} <= {bound}; {step}) {{"
+                ends = _whole_ends(node)
             case "half":
                 first = _whole_steps(bound, 2 * loop.step)
                 head = f"for (int64_t {v} = {first}; {v} + {loop.step} <= {bound}; {step}) {{"
@@ -393,6 +395,13 @@ def _whole_steps(bound: str, step: int) -> str:
 def _short(node: Node) -> Iterable[For]:
     """The loops of a vector nest that may be short."""
     return [loop for loop in node.loops if loop.variable in node.partial] if isinstance(node, VectorNest) else []
+
+
+def _whole_ends(node: Loop) -> list[str]:
+    """How far lanes go that fill a step of the loop ``node``, but no vectors."""
+    steps = (loop for nest in node.body for loop in _short(nest) if loop.limit == node.source.step)
+    filled = dict.fromkeys(loop for loop in steps if node.source.variable in loop.outer)
+    return [f"const int64_t {loop.variable}_end = {loop.limit};" for loop in filled]
 
 
 def _ends(loops: Iterable[For], body: Sequence[str]) -> list[str]:

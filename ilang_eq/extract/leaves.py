@@ -17,7 +17,7 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
 from ilang_eq.lower.walk import loads
-from ilang_eq.lower.widths import WIDTHS
+from ilang_eq.lower.widths import MOST_CALLS, MOST_VECTORS, WIDTHS
 
 HALVE_SLOTS = 3.0
 """Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
@@ -49,6 +49,8 @@ BEGUN_SLOTS = 32.0
 """A vector that is added up across its lanes and has no register goes to memory before the first step, and comes back
 from there after the last: 65536 sums of 64 floats 12 and 16 at a time, with 48 and 64 vectors, take 5 cycles for each
 of those beyond 32 on Zen 5, of which one is in the only step."""
+ROW_SLOTS = 3.0
+"""Instructions to get to the next row of a tile whose rows stay a loop."""
 FUNCTION_CYCLES = 60.0
 """From the argument of a function to its result. A row of 50 floats alone, in one strip, takes 65 ns for its maximum,
 its exponentials and their sum on Zen 3, where rows eight at a time take 31: one waits for the other."""
@@ -177,6 +179,10 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     sums = (stack.mask(s.target) for s in statements if isinstance(s, Accumulate))
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
     tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning)
+    if lanes > 1 and any(isinstance(s, Accumulate) for s in statements):
+        most = MOST_CALLS if calls_functions(statements) else MOST_VECTORS
+        tally.rolled = prod(loop.width or 1 for loop in stack.unit) > most * lanes
+        tally.slots += tally.rolled * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -330,10 +336,13 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
     spilled = max(0.0, held - free) * registers / max(held, 1.0)
+    if tally.rolled:
+        tally.go_there_and_back(registers * stack.entered)
+        spilled = 0.0
     tally.slots += machine.spill_slots * spilled * stack.entered
     if folds:
         tally.slots += BEGUN_SLOTS * spilled * moves / stack.copies(mask)
-    if tally.width(mask) > machine.port_lanes:
+    if tally.width(mask) > machine.port_lanes and not tally.rolled:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
         over = max(0.0, registers - (machine.vector_registers - SCRATCH))
         tally.slots += (machine.split_spill_slots - machine.spill_slots) * over * stack.entered

@@ -93,7 +93,7 @@ class Tally:
     ``chain`` that of waiting for accumulators, each of which takes ``sums`` loads to begin with. Bytes are ``loaded``
     and ``stored``. Of ``terms`` in memory so many ``rows`` have addresses of their own.
     ``jams`` says whether several rows are added to one at a time, ``tiles`` whether sums are held in registers. What
-    is ``turned`` makes columns of rows.
+    is ``turned`` makes columns of rows; if ``rolled``, rows stay a loop, and sums in the nearest cache.
     """
 
     stack: Stack
@@ -103,6 +103,7 @@ class Tally:
     jams: bool = False
     tiles: bool = False
     turned: Turning = NO_TURNING
+    rolled: bool = False
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
@@ -193,6 +194,13 @@ class Tally:
     def load(self, place: Load, mask: Mask, times: float) -> None:
         """Charge ``times`` elements from the first-level cache into registers."""
         self.loaded += self._charged(place, mask, times)
+
+    def go_there_and_back(self, vectors: float) -> None:
+        """Charge loading so many ``vectors`` of sums from the nearest cache, and storing them there."""
+        bytes_ = vectors * self.lanes * self.filling(self.lanes) * _SIZE
+        self.slots += 2.0 * vectors
+        self.loaded += bytes_
+        self.stored += bytes_
 
     def store(self, place: Load, mask: Mask, times: float, tile: bool = False) -> None:
         """Charge ``times`` elements, perhaps of a ``tile``, from registers into the first-level cache."""

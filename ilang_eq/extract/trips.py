@@ -20,7 +20,7 @@ from ilang_eq.lower.halves import BLOCK, few
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load, Statement
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads, mentions, stride
-from ilang_eq.lower.widths import MOST_VECTORS, covering, dividing, masked
+from ilang_eq.lower.widths import LARGEST_TILE, MOST_VECTORS, covering, dividing, masked
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -62,15 +62,18 @@ class Loop:
 
     @cached_property
     def constant(self) -> Unit | None:
-        """The perfect nest of constant loops that this one heads, and its body; None if it is none or too big."""
+        """The perfect nest of constant loops that this one heads, and its body; None if it is none or too large."""
         loops: list[Loop] = [self]
         while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], Loop):
             loops.append(inner)
         body = leaves(loops[-1].body)
         widths = [loop.width for loop in loops if loop.width is not None and loop.step == 1]
-        if body is None or len(widths) < len(loops) or prod(widths) > MOST_VECTORS * lanes_of(loops[-1], body):
+        if body is None or len(widths) < len(loops):
             return None
-        return tuple(loops), body
+        lanes = lanes_of(loops[-1], body)
+        along = [isinstance(s, Accumulate) and _moves(s, loops[-1]) for s in body if s.target.indices]
+        most = LARGEST_TILE if lanes > 1 and along and all(along) else MOST_VECTORS * lanes
+        return (tuple(loops), body) if prod(widths) <= most else None
 
     @cached_property
     def unrolled(self) -> Unit | None:
@@ -233,11 +236,11 @@ def _moves(statement: Accumulate, loop: Loop) -> bool:
 def lanes_of(loop: Loop, body: Leaves) -> int:
     """The lanes in which ``body``, all that is in ``loop``, takes its constant number of iterations.
 
-    Sums that move with the loop are held in registers, whose vectors may be longer than what they hold.
+    Sums are held in registers, whose vectors may be longer than what they hold.
     """
     width = loop.width or 1
     kept = [s for s in body if isinstance(s, Accumulate) or s.target.indices]
-    sums = bool(kept) and all(isinstance(s, Accumulate) and _moves(s, loop) for s in kept)
+    sums = bool(kept) and all(isinstance(s, Accumulate) for s in kept)
     return masked(width) if sums else dividing(width)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, For, Load, Scalar
+from ilang_eq.lower.ir import Apply, Assign, Constant, For, Load, Scalar
 from ilang_eq.lower.scalar import Call, Infix, Truth, operands, spell
 from ilang_eq.lower.walk import declared_in, loads, places, stride, updates
 from ilang_eq.lower.widths import WIDTHS, dividing, masked
@@ -33,11 +33,10 @@ def lanes_of(loop: For, limit: int) -> int:
 def masked_lanes_of(loop: For, limit: int) -> int:
     """The vector under whose mask ``limit`` steps go best, which no vector divides: 14 are most of 16 lanes.
 
-    1 if the body of ``loop`` must stay scalar, or something is accumulated that does not move with it: lanes beyond the
-    end would count.
+    1 if the body of ``loop`` must stay scalar, or writes anything that does not move with it.
     """
-    targets = [u.target for u in updates(loop.body) if isinstance(u, Accumulate) or u.target.indices]
-    if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) == "none" for target in targets):
+    written = [u.target for u in updates(loop.body) if isinstance(u, Assign) and u.target.indices]
+    if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) == "none" for target in written):
         return 1
     return masked(limit)
 

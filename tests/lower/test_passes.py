@@ -53,6 +53,14 @@ def test_one_pass_beside_the_first_asks_for_all() -> None:
     assert [[(r.first, r.count) for r in each] for each in asked.requests] == [[], [(0, SHARES)]]
 
 
+def test_passes_none_of_which_takes_its_time_all_ask() -> None:
+    """Rows less their mean are written, so that memory is needed for more than reading."""
+    asked = found((I & i("+ij~i") >> i("i/64~i||i0")) >> i("ij-i~ij||ij1") >> i("ij*3~ij||ij0"))
+    assert asked is not None
+    read = [[(r.first, r.count) for r in each if not r.written] for each in asked.requests]
+    assert read == [[(0, 1)], [(1, 3)]]
+
+
 def test_what_has_to_be_in_reach_is_a_row() -> None:
     asked = found(TILED)
     assert asked is not None
