@@ -46,7 +46,7 @@ from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.lanes import lanes_of, masked_lanes_of
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, substituted, updates
-from ilang_eq.lower.widths import LARGEST_TILE, MOST_VECTORS, WIDTHS, narrower
+from ilang_eq.lower.widths import FEWEST_STEPS, LARGEST_TILE, MOST_VECTORS, WIDTHS, narrower
 
 STRIP = 64
 """Lanes of a stripped reduction: four AVX-512 registers, or eight of AVX2."""
@@ -71,6 +71,10 @@ class _Nest:
     loops: tuple[For, ...]
     body: tuple[Statement, ...]
     lanes: int
+
+    @property
+    def large(self) -> bool:
+        return prod(loop.limit or 1 for loop in self.loops) > MOST_VECTORS * self.lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,8 @@ def _reduction(loop: For) -> _Reduction | None:
     accumulators = [_accumulator(u, nest) for nest in nests for u in nest.body if u in into]
     held = [a for a in accumulators if a is not None]
     if len(found) != len(items) or len(held) != len(into) or (not chain and not all(a.reduced for a in held)):
+        return None
+    if any(nest.large for nest in nests) and chain and (chain[-1].limit or FEWEST_STEPS) < FEWEST_STEPS:
         return None
     return _Reduction(chain, tuple(found), tuple(held))
 
@@ -393,7 +399,8 @@ def _with_tiles(
             start.append(Room(a.own[:-1], substituted(target, a.lane.variable, ()), width))
         added = replace(whole, body=(Assign(a.place, Apply(op, (target, a.place))),))
         store += [added if known is None else Seldom(known.first, (), (), (added,)), whole]
-    held = [Held(a.indexed, a.place, a.lanes) for a in reduction.accumulators] if reduction.chain else []
+    small = bool(reduction.chain) and not any(nest.large for nest in reduction.nests)
+    held = [Held(a.indexed, a.place, a.lanes) for a in reduction.accumulators] if small else []
     return Registers(tuple(tiles), rows, (*start, *main, *held, *store))
 
 

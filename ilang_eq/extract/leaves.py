@@ -17,7 +17,7 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
 from ilang_eq.lower.walk import loads
-from ilang_eq.lower.widths import MOST_CALLS, MOST_VECTORS, WIDTHS
+from ilang_eq.lower.widths import FEWEST_STEPS, MOST_CALLS, MOST_VECTORS, WIDTHS
 
 HALVE_SLOTS = 3.0
 """Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
@@ -181,7 +181,9 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning)
     if lanes > 1 and any(isinstance(s, Accumulate) for s in statements):
         most = MOST_CALLS if calls_functions(statements) else MOST_VECTORS
-        tally.rolled = prod(loop.width or 1 for loop in stack.unit) > most * lanes
+        tally.rolled = prod(loop.width or 1 for loop in stack.unit) > most * lanes_of(
+            stack.loops[-1], tuple(statements)
+        )
         tally.slots += tally.rolled * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
     for statement in statements:
         value = _evaluate(statement.value, tally)
@@ -321,9 +323,11 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     if folds and stack.tiles < stack.entered:
         # lanes that rows of constant number add to are folded once for each tile
         moves = max(moves, stack.tiles * stack.copies(mask))
-    if target.buffer not in tally.known.begun:
+    around = stack.loops[stack.unrolled - 1].width if stack.unrolled else None
+    in_place = tally.rolled and around is not None and around < FEWEST_STEPS
+    if target.buffer not in tally.known.begun and not in_place:
         tally.load(target, mask, moves)
-    if target.buffer not in tally.known.near:
+    if target.buffer not in tally.known.near and not in_place:
         tally.store(target, mask, moves, tile=True)
     if folds:
         _fold(moves, tally)

@@ -288,14 +288,14 @@ def test_lines_wait_the_longer_the_more_drive_each_other_out(taken: float, part:
 
 
 def test_what_is_accumulated_in_memory_is_not_waited_for() -> None:
-    """Six rows stay in registers through a reduction; a tile of 6 rows of 256 is gone through in each of its steps."""
+    """Six rows stay in registers through a reduction; a tile of 6 rows of 2048 is gone through in each of its steps."""
 
     def waited(tile: str) -> float:
         region = nest(i(f"ik*k~ik{tile}") >> i(f"+ik~i{tile}0"), 96, 4096)
         return fetched(region, CACHE).waited
 
     assert waited("|i:6|iki'") > 0
-    program = lower(wire(i("ik*kj~kij|i:6,j:256|ijki'j'") >> i("+kij~ij|i:6,j:256|ijki'j'0")))
+    program = lower(wire(i("ik*kj~kij|i:6,j:2048|ijki'j'") >> i("+kij~ij|i:6,j:2048|ijki'j'0")))
     extents = {(0, 0): 96, (0, 1): 512, (1, 0): 512, (1, 1): 4096}
     (kernel,) = program.kernels
     (*_, region) = regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE)
