@@ -56,7 +56,8 @@ TASK_CYCLES = 40.0
 BEGINS = 0.9
 """The part of memory's latency that a phase waits as it begins to read a row after another one has read something else.
 Decode attention in blocks of 256 keys, which go from keys to values and back 1024 times, takes 1.085 times as long on
-Zen 4 as with all keys before all values."""
+Zen 4 as with all keys before all values. Prefetchers that go by the instruction go on where they were: on Zen 5 rows of
+1000 floats of two arrays, in three passes, take 1.0 of the time that reading them takes."""
 WINDOW = 320.0
 """Instructions that a core looks ahead, for which ``footprint.CROWDS`` holds. On Zen 5, which looks 448 ahead, lines of
 which 5 to 10 times as many as there are places for take turns come every 1.9 ns, 0.54 of the second level's latency."""
@@ -341,7 +342,8 @@ def _waits(
     region: Region, moves: Sequence[ByBuffer], outer: Level, machine: Machine, written: Mapping[str, float]
 ) -> list[float]:
     """Nanoseconds that each phase waits for the starts of rows, and of pages of rows that take turns."""
-    begun = _begun(region, moves, written) if outer is machine.levels[-1] else [0.0] * region.count
+    begins = outer is machine.levels[-1] and not machine.by_instruction
+    begun = _begun(region, moves, written) if begins else [0.0] * region.count
     turning = (sum(moved.turning for moved in phase.values()) / PAGE for phase in moves)
     pairs = zip(begun, turning, strict=False)
     return [(BEGINS * times + outer.turns * pages) * outer.latency for times, pages in pairs]

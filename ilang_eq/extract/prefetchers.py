@@ -8,6 +8,7 @@ that a loop goes round share theirs, which leaps from one to the next, and back.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import Literal as Choice
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ class ByPlace(NamedTuple):
 class Lost(NamedTuple):
     """How rows are lost: with so many ``more`` than ``Machine.streams`` all of them, ``start`` bytes each.
 
-    Of those less than ``stride`` bytes apart fewer, as a power ``falls``.
+    Of those that begin at more places in a page than others ``stride`` bytes apart fewer, as a power ``falls``.
     """
 
     more: float
@@ -97,7 +98,7 @@ class Lost(NamedTuple):
 
     def share(self, rows: Rows, streams: int) -> float:
         """The share of ``rows``."""
-        strides = min(1.0, (rows.stride / self.stride) ** self.falls)
+        strides = min(1.0, (gcd(rows.stride, PAGE) / self.stride) ** self.falls)
         return Room(streams, streams + self.more).lost(rows.number) * strides * min(1.0, self.start / rows.stretch)
 
 
