@@ -175,12 +175,20 @@ def test_a_loop_that_comes_back_to_rows_makes_no_instruction_lose_them() -> None
     """Each of twenty rows has instructions of its own in a register tile; those of a loop are lost."""
     machine = replace(MACHINE, streams=8, by_instruction=True)
     tile, passes = (
-        nest(i(f"+ij~i|i:20,j:{width}|iji'j'"), 200, 5040, machine=machine).whole["in0"].pace for width in (16, 80)
+        nest(i(f"+ij~i|i:20,j:{width}|iji'j'"), 200, 5120, machine=machine).whole["in0"].pace for width in (16, 80)
     )
     assert 0.0 < tile.missed < 0.2 < passes.missed * 80 / 16 == pytest.approx(1.0)
-    row = nest(i("+ij~i"), 200, 5040, machine=machine).whole["in0"]
+    row = nest(i("+ij~i"), 200, 5120, machine=machine).whole["in0"]
     assert row.pace.missed == 0.0
     assert row.follows
+
+
+def test_instructions_lose_less_of_rows_that_begin_at_many_places() -> None:
+    machine = replace(MACHINE, streams=8, by_instruction=True)
+    page, others = (
+        nest(i("+ij~j|j:16|jij'"), 200, columns, machine=machine).whole["in0"].pace.missed for columns in (4096, 5040)
+    )
+    assert 0.0 < others < 0.2 * page
 
 
 def test_what_vectors_share_with_the_next_ones_is_lost_at_once_where_it_competes() -> None:

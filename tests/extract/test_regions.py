@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ilang_eq.extract.machine import load
+from ilang_eq.extract.machine import Machine, load
 from ilang_eq.extract.regions import Region, regions
 from ilang_eq.extract.trips import evaluate
 from ilang_eq.lang.component import Component, I, i
@@ -62,11 +64,19 @@ def test_each_row_of_several_begins() -> None:
     assert begun(FOUR) == begun(TOGETHER)
 
 
+def _out_of_memory(component: Component, machine: Machine) -> float:
+    terms = cost(component, *SHAPES, machine=machine).terms
+    return sum(seconds for name, seconds in terms if name.endswith(": memory"))
+
+
 def test_taking_turns_waits_for_memory() -> None:
     """A part of its latency each time."""
-    apart, together = (
-        sum(s for name, s in cost(each, *SHAPES, machine=MACHINE).terms if name.endswith(": memory"))
-        for each in (APART, TOGETHER)
-    )
+    apart, together = (_out_of_memory(each, MACHINE) for each in (APART, TOGETHER))
     more = 2 * (HEADS * ROWS / 256 - HEADS) * MACHINE.levels[-1].latency * 1e-9
     assert together - apart == pytest.approx(0.9 * more, rel=0.01)
+
+
+def test_taking_turns_waits_for_nothing_where_prefetchers_go_by_the_instruction() -> None:
+    machine = replace(MACHINE, by_instruction=True)
+    apart, together = (_out_of_memory(each, machine) for each in (APART, TOGETHER))
+    assert together == pytest.approx(apart, rel=0.01)
