@@ -178,13 +178,9 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     turning = turned(*stack.loops[-2:]) if len(stack.loops) > 1 and stack.innermost else NO_TURNING
     sums = (stack.mask(s.target) for s in statements if isinstance(s, Accumulate))
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
-    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning)
-    if lanes > 1 and any(isinstance(s, Accumulate) for s in statements):
-        most = MOST_CALLS if calls_functions(statements) else MOST_VECTORS
-        tally.rolled = prod(loop.width or 1 for loop in stack.unit) > most * lanes_of(
-            stack.loops[-1], tuple(statements)
-        )
-        tally.slots += tally.rolled * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
+    rolled = lanes > 1 and _is_rolled(statements, stack)
+    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, rolled)
+    tally.slots = rolled * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -200,6 +196,14 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
         # one operation waits for the other through the whole body
         tally.chain += tally.computing() + tally.slots * machine.chain_cycles / machine.clock_ghz
     return tally
+
+
+def _is_rolled(statements: Statements, stack: Stack) -> bool:
+    """Is it a register tile of too many vectors for its rows to be unrolled?"""
+    if not any(isinstance(s, Accumulate) for s in statements):
+        return False
+    most = MOST_CALLS if calls_functions(statements) else MOST_VECTORS
+    return prod(loop.width or 1 for loop in stack.unit) > most * lanes_of(stack.unit[-1], tuple(statements))
 
 
 def _evaluate(value: Scalar, tally: Tally) -> Term:
