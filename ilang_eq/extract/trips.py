@@ -236,11 +236,14 @@ def _moves(statement: Accumulate, loop: Loop) -> bool:
 def lanes_of(loop: Loop, body: Leaves) -> int:
     """The lanes in which ``body``, all that is in ``loop``, takes its constant number of iterations.
 
-    Sums are held in registers, whose vectors may be longer than what they hold.
+    Sums are held in registers, whose vectors may be longer than what they hold, unless lanes are collected one by one.
     """
     width = loop.width or 1
     kept = [s for s in body if isinstance(s, Accumulate) or s.target.indices]
     sums = bool(kept) and all(isinstance(s, Accumulate) for s in kept)
+    if sums and dividing(width) > 1:
+        read = (place for s in body for place in (s.target, *loads(s.value)))
+        sums = not any(stride(place, loop.variable) == "far" for place in read)
     return masked(width) if sums else dividing(width)
 
 

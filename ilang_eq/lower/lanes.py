@@ -33,12 +33,14 @@ def lanes_of(loop: For, limit: int) -> int:
 def masked_lanes_of(loop: For, limit: int) -> int:
     """The vector under whose mask ``limit`` steps go best, which no vector divides: 14 are most of 16 lanes.
 
-    1 if the body of ``loop`` must stay scalar, or writes anything that does not move with it.
+    1 if the body of ``loop`` must stay scalar, or writes anything that does not move with it. Lanes that are far apart
+    are collected one by one, so that there whole vectors are best, if they divide the steps.
     """
     written = [u.target for u in updates(loop.body) if isinstance(u, Assign) and u.target.indices]
     if lanes_of(loop, WIDTHS[0]) == 1 or any(stride(target, loop.variable) == "none" for target in written):
         return 1
-    return masked(limit)
+    far = any(stride(place, loop.variable) == "far" for place in places(loop.body))
+    return dividing(limit) if far and dividing(limit) > 1 else masked(limit)
 
 
 def single_place(loop: For) -> Load | None:
