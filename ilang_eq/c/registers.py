@@ -16,7 +16,7 @@ At the end of the reduction all of a tile is used once more (``Held``), by nothi
 sums in every step of some tails' loops, for after it, whether what follows stores them under a condition or not.
 
 A tile of several vectors that is short has code for fewer of them, chosen when it runs: 200 columns in tiles of 64 take
-13 vectors and not 16. One of more vectors than are unrolled stays in the nearest cache, and its rows stay loops; but not
+13 vectors and not 16. One of more vectors than are unrolled stays in the nearest cache, and its rows stay loops; not
 where its lanes are added up, which is quicker row by row. Lanes that are no whole vectors go under a mask.
 """
 
