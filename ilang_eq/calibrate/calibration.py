@@ -82,6 +82,7 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         fork_join_us=_figure(ns["fork-join"] * 1e-3) if cores > 1 else default.fork_join_us,
         vector=_rates("vector", ns),
         scalar=_rates("scalar", ns),
+        extrema_cycles=default.extrema_cycles,
         streams=default.streams,
         page_streams=default.page_streams,
         restarts=default.restarts,

@@ -16,6 +16,7 @@ from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
+from ilang_eq.lower.scalar import EXTREMA
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.widths import FEWEST_STEPS, MOST_CALLS, MOST_VECTORS, WIDTHS
 
@@ -49,6 +50,9 @@ BEGUN_SLOTS = 32.0
 """A vector that is added up across its lanes and has no register goes to memory before the first step, and comes back
 from there after the last: 65536 sums of 64 floats 12 and 16 at a time, with 48 and 64 vectors, take 5 cycles for each
 of those beyond 32 on Zen 5, of which one is in the only step."""
+BEGUN_STEPS = 7.0
+"""Steps that a sum in the nearest cache takes besides, to begin, and to get to its target: of 480³ in tiles of 32×48,
+blocks of 8, 16, 32 and 64 steps take as long as 19, 25, 43 and 78 of all at once on Zen 5."""
 ROW_SLOTS = 3.0
 """Instructions to get to the next row of a tile whose rows stay a loop."""
 FUNCTION_CYCLES = 60.0
@@ -283,7 +287,7 @@ def _accumulate(target: Load, op: str, value: Term, tally: Tally, *, as_it_is: b
     else:
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
-        _hold(target, mask, times, tally, as_it_is=as_it_is)
+        _hold(target, op, mask, times, tally, as_it_is=as_it_is)
         tally.ask()
     else:
         times /= JAMMED if tally.jams and _comes_back(mask, stack) else 1.0
@@ -316,7 +320,7 @@ def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
     return not mask & stack.innermost or (constant and bool(around) and not mask & around)
 
 
-def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: bool) -> None:
+def _hold(target: Load, op: str, mask: Mask, times: float, tally: Tally, *, as_it_is: bool) -> None:
     """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
@@ -345,7 +349,8 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
     free, held = machine.vector_registers - taken, registers + stack.beside
     spilled = max(0.0, held - free) * registers / max(held, 1.0)
     if tally.rolled:
-        tally.go_there_and_back(registers * stack.entered)
+        begun = 0.0 if in_place else BEGUN_STEPS * moves / tally.width(mask)
+        tally.go_there_and_back(registers * stack.entered + begun)
         spilled = 0.0
     tally.slots += machine.spill_slots * spilled * stack.entered
     if folds:
@@ -356,7 +361,7 @@ def _hold(target: Load, mask: Mask, times: float, tally: Tally, *, as_it_is: boo
         tally.slots += (machine.split_spill_slots - machine.spill_slots) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     updates = times / tally.lanes if tally.lanes > 1 else times
-    waits = updates / registers * machine.chain_cycles
+    waits = updates / registers * (machine.extrema_cycles if op in EXTREMA else machine.chain_cycles)
     if folds:
         # what follows waits for the fold, and for a function before it
         steps = _joins(tally.lanes, width) + log2(tally.lanes)

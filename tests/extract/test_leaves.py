@@ -9,7 +9,7 @@ import pytest
 from ilang_eq.extract import leaves
 from ilang_eq.extract.leaves import HALVE_SLOTS, fold_slots
 from ilang_eq.extract.machine import Machine, load, names
-from ilang_eq.extract.tally import Tally
+from ilang_eq.extract.tally import THERE_AND_BACK, Tally
 from ilang_eq.lang.component import I, i
 from tests.extract.costs import MACHINE, cost, issue, matmul, seconds
 
@@ -241,6 +241,24 @@ def test_stores_have_ports_of_their_own() -> None:
     """A tile too large for registers loads twice and stores once for each multiply-add: the longer of both counts."""
     wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))
     shapes = (64, 256), (256, 192)
-    loads = 2 * 4 * 64 * 256 * 192 / MACHINE.levels[0].bandwidth * 1e-9
+    loads = (1 + THERE_AND_BACK) * 4 * 64 * 256 * 192 / MACHINE.levels[0].bandwidth * 1e-9
     found = issue(matmul("|i:16,j:192|ijki'j'"), *shapes, machine=wide)
     assert loads < found < 1.4 * loads
+
+
+def test_extrema_wait_less_for_each_other_than_sums() -> None:
+    """One vector takes all of a row: an addition takes four cycles from one to the next there, a comparison two."""
+    machine = replace(load("x86_64_zen5"), extrema_cycles=2.0)
+    largest, total = (seconds(i(f"{op}ij~i|j:16|"), (64, 1024), machine=machine) for op in (">", "+"))
+    assert largest < 0.8 * total
+    alike = replace(machine, extrema_cycles=machine.chain_cycles)
+    assert seconds(i(">ij~i|j:16|"), (64, 1024), machine=alike) == pytest.approx(total, rel=0.1)
+
+
+def test_a_tile_in_the_nearest_cache_takes_a_while_to_begin() -> None:
+    """Of 32 × 48, in blocks of 8 and of 64 steps."""
+    shapes = (480, 480), (480, 480)
+    tiles = (f"|i:32,j:48,k:{steps}|jkik'i'j'" for steps in (8, 64))
+    products = (i("ik*kj~kij" + tile) >> i("+kij~ij" + tile + "0") for tile in tiles)
+    short, long = (seconds(product, *shapes, machine=load("x86_64_zen5")) for product in products)
+    assert 1.3 * long < short < 3.0 * long
