@@ -1,1 +1,1 @@
-(I & i("<ij~j||ij")) >> (i("ij-j~ij||1ij") & i("ij-j~ij||i1j") >> i(">ij~j||i0j")) >> i("ij/j~ij||1ij0")
+(I & i("<ij~j|j:256|jij'")) >> (i("ij-j~ij|j:256|j1ij'") & i("ij-j~ij|j:256|ji1j'") >> i(">ij~j|j:256|ji0j'")) >> i("ij/j~ij|j:256|j1ij'0")

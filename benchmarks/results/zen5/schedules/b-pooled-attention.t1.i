@@ -1,1 +1,1 @@
-(I & i("ikj*j~ijk||ikj") >> i("+ijk~ik||ikj0") >> (I & i(">ik~i||ik0")) >> i("ik-i~ik||ik10") >> i("^ik~ik||ik0") >> (I & i("+ik~i||ik0")) >> i("ik/i~ik||ik10")) >> i("ikj*ik~ikj||ikj1") >> i("+ikj~ij||ikj0")
+(I & i("ikj*j~ijk||ikj") >> i("+ijk~ik||ikj0") >> (I & i(">ik~i||ik0")) >> i("ik-i~ik||ik01") >> i("^ik~ik||ik0") >> (I & i("+ik~i||ik0")) >> i("ik/i~ik||ik10")) >> i("ikj*ik~ikj||ikj1") >> i("+ikj~ij||ikj0")

@@ -1,1 +1,1 @@
-i("ij*ji~ji|i:12|iji'") >> i("+ji~.|i:12|iji'0")
+i("ij*ji~ij|i:128,j:24|iji'j'") >> i("+ij~.|i:128,j:24|iji'j'0")

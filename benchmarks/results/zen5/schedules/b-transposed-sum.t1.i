@@ -1,1 +1,1 @@
-i("ij+ji~ij|i:96,j:32|iji'j'")
+i("ij+ji~ij|i:128,j:32|iji'j'")

@@ -1,1 +1,1 @@
-i("il*ikl~ikl|l:128|ilkl'") >> i("+ikl~ik|l:128|ilkl'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:128|i0jkj'") >> i("+ikj~ij|j:128|ijkj'0") & i("+ik~i||i0k")) >> i("ij/i~ij||i01j")
+i("il*ikl~ikl|l:128|ilkl'") >> i("+ikl~ik|l:128|ilkl'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik|k:256|i01kk'") >> i("^ik~ik|k:256|ikk'0") >> (i("ik*ikj~ikj|j:128,k:256|ik0jk'j'") >> i("+ikj~ij|j:128,k:256|ikjk'j'0") & i("+ik~i|k:256|ik0k'")) >> i("ij/i~ij|j:128|i01jj'")

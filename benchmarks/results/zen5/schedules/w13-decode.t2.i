@@ -1,1 +1,1 @@
-i("il*ikl~ikl") >> i("+ikl~ik||ikl0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik|k:128|i01kk'") >> i("^ik~ik|k:128|ikk'0") >> (i("ik*ikj~ikj|j:64,k:128|ik0jk'j'") >> i("+ikj~ij|j:64,k:128|ikjk'j'0") & i("+ik~i|k:128|ik0k'")) >> i("ij/i~ij|j:64|i01jj'")
+i("+il~il|l:64|") >> ~i("ikl*il~ikl|k:128,l:64|i1klk'l'") >> i("+ikl~ik|k:128,l:64|iklk'l'0") >> (I & i(">ik~i|k:128|ik0k'")) >> i("ik-i~ik|k:128|ik01k'") >> i("^ik~ik|k:128|ikk'0") >> (i("ik*ikj~ikj|j:64,k:128|ik0jk'j'") >> i("+ikj~ij|j:64,k:128|ikjk'j'0") & i("+ik~i|k:128|ik0k'")) >> i("ij/i~ij|j:64|i01jj'")
