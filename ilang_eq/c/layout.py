@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 from typing import assert_never
 
-from ilang_eq.lower.addresses import constant_size, index_text, offset_text, size_text
+from ilang_eq.lower.addresses import STACK_FLOATS, constant_size, index_text, offset_text, size_text
 from ilang_eq.lower.ir import Buffer, Declare, Extent, For, Kernel, Load, Program, Size, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
 
-STACK_FLOATS = 16384
-"""The most floats one kernel keeps on a thread's stack (64 KiB)."""
 SPACED_ROWS = 16
 """The fewest rows that should not all begin at the same place in the nearest cache, which has 8 or 12 lines for it:
 with 64 bytes between 24 rows of 2048 floats soft-cap takes 0.985 of the time on Zen 5."""

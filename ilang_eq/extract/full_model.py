@@ -43,6 +43,7 @@ from ilang_eq.extract.tally import Known
 from ilang_eq.extract.tasks import Tasks, tasks_of
 from ilang_eq.extract.trips import Loop, copied, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
+from ilang_eq.lower.addresses import STACK_FLOATS, constant_size
 from ilang_eq.lower.collapsing import collapsed
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.halves import Half, few, halved
@@ -184,7 +185,7 @@ def _nests(
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
     panels = frozenset(name for name, rank in short.items() if rank > 1)
-    known = Known(padded, panels)
+    known = Known(padded, panels, panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)})
     costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
@@ -453,6 +454,12 @@ def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
                 return False
     sizes = ([size_of(size, extents) for size in by_name[request.place.buffer].dims] for request in found.asked)
     return any(worthwhile(size, loop.step) for size in sizes)
+
+
+def _on_stack(local: Buffer) -> bool:
+    """Whether it lies on a thread's stack (``c/layout.py``), as long as no others have taken the room."""
+    size = constant_size(local)
+    return size is not None and size <= STACK_FLOATS
 
 
 def _lost(whole: float, level: Level) -> float:

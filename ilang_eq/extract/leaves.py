@@ -11,12 +11,11 @@ from typing import assert_never
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
-from ilang_eq.extract.tally import MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
+from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
 from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
-from ilang_eq.lower.scalar import EXTREMA
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.widths import FEWEST_STEPS, MOST_CALLS, MOST_VECTORS, WIDTHS
 
@@ -260,12 +259,13 @@ def _load(place: Load, tally: Tally) -> Term:
     return term
 
 
-def _add(mask: Mask, times: float, terms: Sequence[Term], tally: Tally) -> None:
-    """An addition, which absorbs one multiplication that runs as often."""
+def _add(mask: Mask, times: float, terms: Sequence[Term], tally: Tally) -> bool:
+    """An addition; whether it absorbs one multiplication, that runs as often."""
     absorbed = any(term.product and tally.stack.executions(term.mask) == times for term in terms)
     if absorbed:
         tally.operate("mul", mask, -times)
     tally.operate("fma" if absorbed else "add", mask, times)
+    return absorbed
 
 
 def _store(target: Load, value: Term, tally: Tally) -> None:
@@ -282,12 +282,12 @@ def _accumulate(target: Load, op: str, value: Term, tally: Tally, *, as_it_is: b
     stack = tally.stack
     mask = stack.mask(target)
     times = stack.executions(stack.all)
-    if op in ("add", "sub"):
-        _add(stack.all, times, [value], tally)
-    else:
+    fused = op in ("add", "sub") and _add(stack.all, times, [value], tally)
+    if op not in ("add", "sub"):
         tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
     if _stays_in_registers(mask, stack):
-        _hold(target, op, mask, times, tally, as_it_is=as_it_is)
+        step = tally.machine.adder_cycles if not fused and RATE_OF.get(op) in ADDERS else tally.machine.chain_cycles
+        _hold(target, step, mask, times, tally, as_it_is=as_it_is)
         tally.ask()
     else:
         times /= JAMMED if tally.jams and _comes_back(mask, stack) else 1.0
@@ -320,8 +320,12 @@ def _stays_in_registers(mask: Mask, stack: Stack) -> bool:
     return not mask & stack.innermost or (constant and bool(around) and not mask & around)
 
 
-def _hold(target: Load, op: str, mask: Mask, times: float, tally: Tally, *, as_it_is: bool) -> None:
-    """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait."""
+def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, as_it_is: bool) -> None:
+    """Charge an accumulation into registers: getting there and back, folding lanes, spills, and the wait.
+
+    Args:
+        step: cycles from one to the next that needs its result.
+    """
     stack, machine = tally.stack, tally.machine
     constant = stack.loops[-1].width is not None
     folds = tally.lanes > 1 and not mask & stack.innermost
@@ -361,7 +365,7 @@ def _hold(target: Load, op: str, mask: Mask, times: float, tally: Tally, *, as_i
         tally.slots += (machine.split_spill_slots - machine.spill_slots) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     updates = times / tally.lanes if tally.lanes > 1 else times
-    waits = updates / registers * (machine.extrema_cycles if op in EXTREMA else machine.chain_cycles)
+    waits = updates / registers * step
     if folds:
         # what follows waits for the fold, and for a function before it
         steps = _joins(tally.lanes, width) + log2(tally.lanes)

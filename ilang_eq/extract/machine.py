@@ -95,7 +95,7 @@ class Machine:
         clock_ghz: sustained clock.
         issue_width: instructions per cycle, scalar or vector.
         chain_cycles: from one accumulation to the next that needs its result.
-        extrema_cycles: the same where the larger or the smaller is kept.
+        adder_cycles: the same of what adders do: of an addition without a multiplication, of the larger or the smaller.
         kernel_us: starting a kernel.
         fork_join_us: entering and leaving a parallel loop.
         vector, scalar: throughput of vectorised and of scalar code.
@@ -165,7 +165,7 @@ class Machine:
     vector: Rates
     scalar: Rates
     levels: tuple[Level, ...]
-    extrema_cycles: float = 4.0
+    adder_cycles: float = 4.0
     fma_with_add: float = 2.0
     streams: int = 32
     page_streams: int = 32

@@ -70,13 +70,15 @@ class Known(NamedTuple):
 
     Args:
         padded: they can be read beyond the end of an axis, as far as tiles go: their last dimension holds whole tiles.
-        panels: reductions into registers ask for their lines some steps ahead (``c/ahead.py``).
+        panels: short rows of constant length, which lie one after another.
+        asked: those whose lines reductions into registers ask for some steps ahead (``c/ahead.py``).
         begun: their register tiles begin with a number, and with nothing that is loaded.
         near: the next tile takes them out of the registers that they are computed in.
     """
 
     padded: frozenset[str] = frozenset()
     panels: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
 
@@ -125,7 +127,8 @@ class Tally:
         """Functions, and the highest ceiling of what else there is, perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
-        chain = self.chain * min(1.0, self.slots / (self.sums * self.machine.window)) if self.sums else self.chain
+        # the next sums begin as soon as the core has looked so far ahead
+        chain = self.chain / (1.0 + self.sums * self.machine.window / self.slots) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
         soft = self.machine.softness
@@ -175,9 +178,9 @@ class Tally:
         return 1 if first is None else grouping.abreast(prod(vectors[first:]) * lanes // min(lanes, self.machine.lanes))
 
     def ask(self) -> None:
-        """Charge asking for the lines of panels ahead: an instruction that takes a load port, for each."""
+        """Charge asking for lines ahead: an instruction that takes a load port, for each."""
         for place, term in self.terms.items():
-            if place.buffer in self.known.panels and self.width(term.mask) * _SIZE == LINE:
+            if place.buffer in self.known.asked and self.width(term.mask) * _SIZE == LINE:
                 lines = self.stack.executions(term.mask) / self.width(term.mask)
                 self.slots += ASK_SLOTS * lines
                 self.loaded += lines * LINE

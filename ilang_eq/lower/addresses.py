@@ -9,6 +9,9 @@ from typing import assert_never
 from ilang_eq.lower.ir import Buffer, CeilDiv, Extent, Index, Size, Statement
 from ilang_eq.lower.walk import extents_of
 
+STACK_FLOATS = 16384
+"""The most floats one kernel keeps on a thread's stack (64 KiB)."""
+
 
 def constant_size(buffer: Buffer) -> int | None:
     """The elements of ``buffer``; None if they depend on an extent."""

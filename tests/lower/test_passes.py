@@ -61,6 +61,17 @@ def test_passes_none_of_which_takes_its_time_all_ask() -> None:
     assert read == [[(0, 1)], [(1, 3)]]
 
 
+def test_what_comes_while_functions_are_computed_is_not_asked_for_before() -> None:
+    """Exponentials are written by the last pass of blocks, where the one before only sums; row by row both ask."""
+    blocks = (I & i("+ij~i|i:4|ii'j") >> i("i/64~i|i:4|ii'0")) >> i("ij-i~ij|i:4|i1i'j") >> i("^ij~ij|i:4|ii'j0")
+    rows = (I & i("+ij~i") >> i("i/64~i||i0")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
+    for component, written in ((blocks, []), (rows, ["out0"])):
+        asked = found(component)
+        assert asked is not None
+        assert [request.place.buffer for each in asked.requests for request in each if request.written] == written
+        assert "in0" in {request.place.buffer for request in asked.asked}
+
+
 def test_what_has_to_be_in_reach_is_a_row() -> None:
     asked = found(TILED)
     assert asked is not None
