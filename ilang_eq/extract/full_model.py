@@ -200,7 +200,7 @@ def _nests(
     if left < 0.0:
         return None
     for issue, place, nest in zip(issued, places, nests, strict=True):
-        ahead = version.late or _asks_ahead(nest, buffers, extents)
+        ahead = 1 if version.late else _asked_ahead(nest, buffers, extents)
         cost = _nest(issue, place, machine, fetched, known, ahead, written, left + issue.seconds)
         if cost is None:
             return None
@@ -247,12 +247,13 @@ def _nest(
     machine: Machine,
     fetched: Sequence[tuple[Level, Level, float]],
     known: Known,
-    ahead: bool,
+    ahead: int,
     written: Mapping[str, float],
     most: float,
 ) -> NestCost | None:
-    """A nest with what it moves, which may be asked for ``ahead``; None if that is found to take more than ``most``.
+    """A nest with what it moves; None if that is found to take more than ``most``.
 
+    Passes over so many rows at a time ask for what they need ``ahead``; 0 if nothing does.
     Of what it has ``written``, by buffer, a byte that goes to memory counts as so many.
 
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
@@ -272,12 +273,12 @@ def _nest(
         cost = _moving(cost, region, moved, waits, outer, known, issued.share, machine)
         if outer is machine.levels[-1]:
             cost = cost.running_on(outer.name, _running_on(region, moved, machine))
-        if (cost.merged() if ahead else cost).seconds > most:
+        if (cost.merged(ahead == 1) if ahead else cost).seconds > most:
             return None
     cost = _finding_pages(cost, region, machine, issued.share)
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
-    return cost.merged() if ahead else cost
+    return cost.merged(ahead == 1) if ahead else cost
 
 
 def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> float:
@@ -442,8 +443,8 @@ def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: floa
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
-def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
-    """Whether the passes of a loop in ``nest`` ask for rows."""
+def _asked_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> int:
+    """How many rows at a time the passes of a loop in ``nest`` go through that ask for more; 0 if none do."""
     by_name = {buffer.name: buffer for buffer in buffers}
     loop = nest
     while (found := passes(loop, by_name)) is None:
@@ -451,9 +452,9 @@ def _asks_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> bool:
             case (For() as inner,):
                 loop = inner
             case _:
-                return False
+                return 0
     sizes = ([size_of(size, extents) for size in by_name[request.place.buffer].dims] for request in found.asked)
-    return any(worthwhile(size, loop.step) for size in sizes)
+    return loop.step if any(worthwhile(size, loop.step) for size in sizes) else 0
 
 
 def _on_stack(local: Buffer) -> bool:

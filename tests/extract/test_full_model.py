@@ -297,6 +297,14 @@ def test_passes_that_ask_for_rows_hide_each_other() -> None:
     assert shown(cost(EXPONENTIALS, (1 << 14, 4096))) < overlap.SHOWN
 
 
+def test_blocks_of_rows_ask_for_too_much_at_a_time() -> None:
+    """As much is computed, and moved, row by row; but what comes in bursts shows."""
+    zen5, shape = load("x86_64_zen5"), (8192, 1000)
+    by_one = (I & i(">ij~i")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||ij0")
+    by_four = (I & i(">ij~i|i:4|")) >> i("ij-i~ij|i:4|i1i'j") >> i("^ij~ij|i:4|ii'j0") >> i("+ij~i|i:4|ii'j0")
+    assert 1.05 * seconds(by_one, shape, machine=zen5) < seconds(by_four, shape, machine=zen5)
+
+
 @pytest.mark.parametrize(("rows", "runs_on"), [(16, True), (24, False), (96, False)])
 def test_prefetchers_run_on_while_other_passes_compute(rows: int, runs_on: bool) -> None:
     """For 6 KB, 15 rows of 100 floats, and a bit more."""

@@ -48,6 +48,7 @@ def test_phases_follow_each_other_unless_they_are_merged() -> None:
     ((issue, moved),) = apart.merged().phases
     assert (issue.name, issue.seconds, moved.seconds) == ("issue", pytest.approx(6e-9), 3e-9)
     assert (issue.awaited, moved.awaited) == (0.0, 0.0)
+    assert apart.merged().seconds < apart.merged(asked=False).seconds < apart.seconds
 
 
 def test_what_prefetchers_run_on_for_comes_while_other_phases_compute() -> None:
