@@ -91,6 +91,10 @@ class _Binder:
                 return replace(node, body=self.nodes(body, (*around, source)))
             case Simd(source) if self._is_along(source) and not node.reductions:
                 return replace(node, asked=self._asked((*around, source), (), strip_name(source)))
+            case Simd(source) if self._is_along(source) and self.left and not self.left[0]:
+                # what compilers reduce is not cut into strips, but may come before what asks
+                self.left.pop(0)
+                return node
             case Jam(source, sums):
                 # rows that are asked for come one by one
                 return self._node(Loop(source, tuple(found.row for found in sums), False), around)

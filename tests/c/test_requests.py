@@ -64,10 +64,19 @@ IN_PARTS = (
     (I & i(">ij~i")) >> i("ij-i~ij|j:64|i1jj'") >> i("^ij~ij|j:64|ijj'0") >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
 )
 """One pass in tiles, the last of which may be shorter."""
+KEPT = (
+    i("ij+1~ij")
+    >> (I & i(">ij~i||ij0"))
+    >> i("ij-i~ij||i10j")
+    >> i("^ij~ij||ij0")
+    >> (I & i("+ij~i||i0j"))
+    >> i("ij/i~ij||i10j")
+)
+"""The first pass stores a row, and reduces it meanwhile."""
 
 
 @needs_compiler
-@pytest.mark.parametrize(("component", "step"), [(SOFTMAX, 1), (TILED, 4), (IN_PARTS, 1)])
+@pytest.mark.parametrize(("component", "step"), [(SOFTMAX, 1), (TILED, 4), (IN_PARTS, 1), (KEPT, 1)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_line_of_the_next_rows_is_asked_for_once(
     component: Component, step: int, threads: int, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +114,7 @@ def test_what_is_near_or_short_or_too_long_is_not_asked_for(
 
 
 @needs_compiler
-@pytest.mark.parametrize("component", [SOFTMAX, TILED])
+@pytest.mark.parametrize("component", [SOFTMAX, TILED, KEPT])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 300), (541, 1001), (2049, 257)])
 def test_results_stay_what_they_were(component: Component, shape: tuple[int, int]) -> None:
     x = operand(*shape)
