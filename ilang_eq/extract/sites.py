@@ -4,7 +4,8 @@ before →  e = exp(x[i] - m[i]) for all j of a row i:
           a sum and then a division read it, ``+ij~i||i0j`` and ``ij/i~ij||i10j``
 after  →  the same, but the sum reads each element as it is computed: ``+ij~i||ij0``
 
-In the search, all readers of a value find it at one site (``states.py``). Sites of their own are few enough to try.
+In the search, all readers of a value find it at one site (``states.py``). Sites of their own are few enough to try; a
+sum in parts, ``+ij~i|j:128|i0jj'``, goes over all of a row there: parts are staged as such, or in front of it.
 None further out gained in any of 160 components. And what is in memory for one reader alone, where that begins with
 the same loops: the last steps may have made them so.
 """
@@ -18,6 +19,7 @@ from itertools import takewhile
 
 from ilang_eq.extract.candidate import Candidate
 from ilang_eq.extract.refine import Judge
+from ilang_eq.extract.untiled import whole
 from ilang_eq.lang.expr import Expr, Loop, OrderItem, Stage
 from ilang_eq.lang.graph import Graph, Value
 from ilang_eq.lang.shapes import Shapes, infer
@@ -54,7 +56,7 @@ def _moved(graph: Graph) -> Iterator[Graph]:
             if Stage(operand) not in order and readers[source] == 1:
                 exprs = _from_memory(node.expr, operand, _shared(graph, shapes, source.node, n))
             elif Stage(operand) in order and readers[source] > 1:
-                exprs = _further_in(node.expr, operand)
+                exprs = (e for own in _with_and_without_parts(node.expr) for e in _further_in(own, operand))
             for expr in exprs:
                 yield replace(graph, nodes=(*graph.nodes[:n], replace(node, expr=expr), *graph.nodes[n + 1 :]))
 
@@ -76,6 +78,14 @@ def _from_memory(expr: Expr, operand: int, site: int) -> Iterator[Expr]:
     """``expr`` with ``operand`` staged under ``site`` loops, if there are any."""
     if site:
         yield replace(expr, order=_staged([*expr.sequence], operand, site))
+
+
+def _with_and_without_parts(expr: Expr) -> Iterator[Expr]:
+    """``expr``, and without parts of what it sums, in which no element comes as it is computed."""
+    yield expr
+    parts = {axis for axis, _ in expr.splits if axis in expr.reduced}
+    if parts:
+        yield whole(expr, parts)
 
 
 def _further_in(expr: Expr, operand: int) -> Iterator[Expr]:

@@ -37,7 +37,7 @@ def untiled(candidate: Candidate, judge: Judge) -> Candidate:
     large = _of_large_outputs(candidate.graph, shapes, judge.extents)
     tiled = [dimension for dimension in _tiled(candidate.graph, shapes) if dimension in large]
     for dimensions in ({*tiled}, *({dimension} for dimension in tiled)):
-        best = cheaper(best, _rewritten(best.graph, shapes, dimensions, _whole), judge, 1.0 / LOSES)
+        best = cheaper(best, _rewritten(best.graph, shapes, dimensions, whole), judge, 1.0 / LOSES)
     return best
 
 
@@ -74,7 +74,7 @@ def _rewritten(
     return replace(graph, nodes=tuple(nodes))
 
 
-def _whole(expr: Expr, axes: set[str]) -> Expr:
+def whole(expr: Expr, axes: Set[str]) -> Expr:
     """``expr`` with one loop over each of ``axes``, where the outermost is."""
     splits = tuple(split for split in expr.splits if split[0] not in axes)
     order = tuple(s for s in expr.order if not (isinstance(s, Loop) and s.axis in axes and s.level > 0))

@@ -20,6 +20,7 @@ from ilang_eq.lang.wiring import wire
 MACHINE = load("x86_64_zen4")
 ROWS = (I & i(">ij~i|j:256|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
 APART = ROWS >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
+IN_PARTS = ROWS >> (I & i("+ij~i|j:128|i0jj'")) >> i("ij/i~ij||i10j")
 FUSED = ROWS >> (I & i("+ij~i||ij0")) >> i("ij/i~ij||i10j")
 
 TILES = "|i:8,j:16|iji'j'"
@@ -39,10 +40,11 @@ def moved(component: Component) -> Candidate:
     return resited(Candidate(graph, judge().seconds(graph), {}), judge())
 
 
-def test_a_sum_reads_what_a_division_reads_where_it_is_computed() -> None:
-    found = moved(APART)
+@pytest.mark.parametrize("apart", [APART, IN_PARTS])
+def test_a_sum_reads_what_a_division_reads_where_it_is_computed(apart: Component) -> None:
+    found = moved(apart)
     assert str(unwire(found.graph)) == str(FUSED)
-    assert found.cost == judge().seconds(wire(FUSED)) < judge().seconds(wire(APART)) / GAINS
+    assert found.cost == judge().seconds(wire(FUSED)) < judge().seconds(wire(apart)) / GAINS
 
 
 @pytest.mark.parametrize("component", [FUSED, i("^ij~ij") >> i("+ij~i||ij0"), i("+ij~i")])
