@@ -1,1 +1,1 @@
-(I & i("+ijk~ij") >> i("ij/784~ij||ij0")) >> (i("ijk-ij~ijk||ijk1") & i("ijk-ij~ijk||ijk1") >> (I & I) >> i("ijk*ijk~ijk||ijk01") >> i("+ijk~ij||ijk0") >> i("ij/784~ij||ij0") >> i("ij+1e-5~ij||ij0") >> i("ij^0.5~ij||ij0")) >> i("ijk/ij~ijk||ijk10")
+(I & i("+ijk~ij") >> i("ij/784~ij||ij0")) >> (i("ijk-ij~ijk||ij1k") & i("ijk-ij~ijk||ij1k") >> (I & I) >> i("ijk*ijk~ijk||ijk01") >> i("+ijk~ij||ijk0") >> i("ij/784~ij||ij0") >> i("ij+1e-5~ij||ij0") >> i("ij^0.5~ij||ij0")) >> i("ijk/ij~ijk||ij1k0")

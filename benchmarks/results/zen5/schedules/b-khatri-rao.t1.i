@@ -1,1 +1,1 @@
-(I | i("kj*lj~klj|j:32,l:32|jkll'j'")) >> i("ikl*klj~klij|i:8,j:32|jk1ili'j'") >> i("+klij~ij|i:8,j:32|jkili'j'0")
+(I | i("kj*lj~klj|j:32,k:8,l:4|jklk'l'j'")) >> i("ikl*klj~klij|i:8,j:32,k:8|jk1ik'li'j'") >> i("+klij~ij|i:8,j:32,k:8|jkik'li'j'0")

@@ -1,1 +1,1 @@
-i("j-ij~ij") >> (i(">ij~i||ij0") & I) >> (~i("ij-i~ij||i1j0") >> i("^ij~ij||ij0") >> i("+ij~i||ij0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")
+i("j-ij~ij") >> (i(">ij~i||ij0") & I) >> (~i("ij-i~ij||i10j") >> i("^ij~ij||ij0") >> i("+ij~i||ij0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")

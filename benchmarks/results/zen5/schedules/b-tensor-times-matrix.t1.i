@@ -1,1 +1,1 @@
-(I | i("+lj~lj|j:32|jlj'")) >> i("ilk*lj~ilkj|j:32,k:4:8|ijkk'lk''j'") >> i("+ilkj~ijk|j:32,k:4:8|ijkk'lk''j'0")
+i("+ilk~ilk|k:32|iklk'") >> ~i("lj*ilk~iljk|j:8,k:32|ik1jlj'k'") >> i("+iljk~ijk|j:8,k:32|ikjlj'k'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:8,j:32|j1iki'j'") >> i("+kij~ij|i:8,j:32|jiki'j'0")
+(I | i("+kj~kj|j:32,k:256|jkk'j'")) >> i("ik*kj~kij|i:8,j:32,k:256|jk1ik'i'j'") >> i("+kij~ij|i:8,j:32,k:256|jkik'i'j'0")

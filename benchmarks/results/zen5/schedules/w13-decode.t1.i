@@ -1,1 +1,1 @@
-i("il*ikl~ikl|l:64|ilkl'") >> i("+ikl~ik|l:64|ilkl'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:64|i0jkj'") >> i("+ikj~ij|j:64|ijkj'0") & i("+ik~i|k:128|i0kk'")) >> i("ij/i~ij|j:64|i1j0j'")
+i("il*ikl~ikl|l:64|ilkl'") >> i("+ikl~ik|l:64|ilkl'0") >> (I & i(">ik~i||i0k")) >> i("ik-i~ik||i01k") >> i("^ik~ik||ik0") >> (i("ik*ikj~ikj|j:64|i0jkj'") >> i("+ikj~ij|j:64|ijkj'0") & i("+ik~i|k:32|i0kk'")) >> i("ij/i~ij|j:64|i1j0j'")
