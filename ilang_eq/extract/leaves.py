@@ -282,11 +282,13 @@ def _accumulate(target: Load, op: str, value: Term, tally: Tally, *, as_it_is: b
     stack = tally.stack
     mask = stack.mask(target)
     times = stack.executions(stack.all)
-    fused = op in ("add", "sub") and _add(stack.all, times, [value], tally)
-    if op not in ("add", "sub"):
-        tally.operate(RATE_OF.get(op, "compare"), stack.all, times)
+    rate, fused = RATE_OF.get(op, "compare"), False
+    if rate == "add":
+        fused = _add(stack.all, times, [value], tally)
+    else:
+        tally.operate(rate, stack.all, times)
     if _stays_in_registers(mask, stack):
-        step = tally.machine.adder_cycles if not fused and RATE_OF.get(op) in ADDERS else tally.machine.chain_cycles
+        step = tally.machine.adder_cycles if rate in ADDERS and not fused else tally.machine.chain_cycles
         _hold(target, step, mask, times, tally, as_it_is=as_it_is)
         tally.ask()
     else:
