@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 from typing import assert_never
 
-from ilang_eq.lower.addresses import STACK_FLOATS, constant_size, index_text, offset_text, size_text
-from ilang_eq.lower.ir import Buffer, Declare, Extent, For, Kernel, Load, Program, Size, Statement
+from ilang_eq.lower.addresses import STACK_FLOATS, constant_size, index_text, is_spaced, offset_text, size_text
+from ilang_eq.lower.ir import Buffer, Declare, For, Kernel, Load, Program, Size, Statement
 from ilang_eq.lower.walk import buffers_of, declared_in, walk
-
-SPACED_ROWS = 16
-"""The fewest rows that should not all begin at the same place in the nearest cache, which has 8 or 12 lines for it:
-with 64 bytes between 24 rows of 2048 floats soft-cap takes 0.985 of the time on Zen 5."""
 
 Storage = Choice["argument", "scalar", "stack", "shared", "private"]
 
@@ -120,8 +116,4 @@ def floats_text(buffer: Buffer) -> str:
 def sizes_text(buffer: Buffer) -> list[str]:
     """The dimensions of a slice of the workspace, with some room between rows if there are many in a thread's own."""
     sizes = [size_text(size) for size in buffer.dims]
-    match buffer:
-        case Buffer(dims=(int(rows), *_, Extent()), role="local") if rows >= SPACED_ROWS:
-            return [*sizes[:-1], f"spaced({sizes[-1]})"]
-        case _:
-            return sizes
+    return [*sizes[:-1], f"spaced({sizes[-1]})"] if is_spaced(buffer) else sizes

@@ -11,6 +11,7 @@ from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.mirror import MIRROR
 from ilang_eq.c.turned import TURN
 from ilang_eq.c.vectors import Used
+from ilang_eq.lower.addresses import CROWDED, SPACE
 
 HEADERS = """\
 #include <math.h>
@@ -72,9 +73,9 @@ _PADDED = """\
 static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 """
 
-_SPACED = """\
+_SPACED = f"""\
 // The floats from one row to the next: those that lie a multiple of 2 KiB apart would have few places in a cache.
-static inline int64_t spaced(int64_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
+static inline int64_t spaced(int64_t floats) {{ return floats % {CROWDED} == 0 ? floats + {SPACE} : floats; }}
 """
 
 _SHARE = """\
@@ -386,7 +387,8 @@ def preamble(used: Used, body: str) -> str:
         *_needed("".join([body, *masks, *mirrored])),
         *mirrored,
         *([_LANES] if vectors else []),
-        *([_UNTIL_ALIGNED, _FENCE] if "until_aligned(" in body else []),
+        *([_UNTIL_ALIGNED] if "until_aligned(" in body else []),
+        *([_FENCE] if "fence();" in body else []),
         *vectors,
         *(_SHUFFLED.format(n=n) for n in (4, 8) if f"SHUFFLED{n}(" in "".join(masks)),
         *([_PART] if "PART4(" in "".join(masks) else []),

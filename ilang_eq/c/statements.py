@@ -12,7 +12,7 @@ from ilang_eq.c.along import along_lines
 from ilang_eq.c.bands import in_bands
 from ilang_eq.c.bounds import beyond_lines, bound_text, left_text, step_text
 from ilang_eq.c.columns import column_lines
-from ilang_eq.c.jam import TOGETHER, added, worth_text
+from ilang_eq.c.jam import TOGETHER, added, until_line_text, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import (
     BLOCK,
@@ -290,7 +290,7 @@ class Statements:
         before: list[str] = []
         if worth is not None:
             before, end = [f"const int64_t {v}_jam = {worth} ? {end} : 0;"], f"{v}_jam"
-        together = [line for found in node.sums for line in self._sums(loop, found)]
+        together = [line for found in node.sums for line in self._sums(node, found)]
         alone = self.lines([found.row for found in node.sums])
         return [
             *before,
@@ -311,14 +311,24 @@ class Statements:
         head = f"for (int64_t {v} = {_whole_steps(bound, node.height)}; {v} < {bound}; {v}++) {{"
         return [*main, head, *indented(row), "}"]
 
-    def _sums(self, loop: For, found: Sum) -> list[str]:
+    def _sums(self, node: Jam, found: Sum) -> list[str]:
         row = found.row.source
         target, name = self.layout.element(found.target), self._accumulator(found.target)
         inside = Statements(self.layout, self.used, {found.target: name})
-        rows = [inside.lines([s for s in body if not isinstance(s, For)]) for body in added(loop, row)]
+        rows = [inside.lines([s for s in body if not isinstance(s, For)]) for body in added(node.source, row)]
         sums = [line for lines in rows for line in (lines if len(lines) == 1 else ["{", *indented(lines), "}"])]
         body = [f"float {name} = {target};", *sums, f"{target} = {name};"]
-        return self._vectorised(found.row, ("0", bound_text(row, found.row.full)), "", body)
+        end, until_line = bound_text(row, found.row.full), until_line_text(node, found, self.layout)
+        if until_line is None:
+            return self._vectorised(found.row, ("0", end), "", body)
+        line, first, last = (f"{row.variable}_{name}" for name in ("line", "first", "last"))
+        through = [
+            f"const int64_t {line} = {until_line};",
+            f"for (int64_t {first} = 0, {last} = {line}; {first} < {end}; {first} = {last}, {last} = {end}) {{",
+            *indented(self._vectorised(found.row, (first, last), "", body)),
+            "}",
+        ]
+        return ["{", *indented(through), "}"]
 
     def _accumulator(self, target: Load) -> str:
         return target.buffer if self.layout.storage[target.buffer] == "scalar" else f"{target.buffer}_sum"

@@ -54,6 +54,11 @@ BEGUN_STEPS = 7.0
 blocks of 8, 16, 32 and 64 steps take as long as 19, 25, 43 and 78 of all at once on Zen 5."""
 ROW_SLOTS = 3.0
 """Instructions to get to the next row of a tile whose rows stay a loop."""
+TWICE, LONG_ROWS = 1.65, 4
+"""How many times as long an accumulator takes to memory and back, and the vectors of a tile's row from which on it
+does, if products are summed and nothing else is computed. GCC's code then stores each twice: of 48, 20 more than there
+are registers for, a step takes 129, 138 and 155 cycles on Zen 4 in rows of 4, 6 and 8 vectors, 84 in rows of 2 and 3;
+and 82, 86 and 94 where squares of differences are summed."""
 FUNCTION_CYCLES = 60.0
 """From the argument of a function to its result. A row of 50 floats alone, in one strip, takes 65 ns for its maximum,
 its exponentials and their sum on Zen 3, where rows eight at a time take 31: one waits for the other."""
@@ -217,7 +222,11 @@ def _evaluate(value: Scalar, tally: Tally) -> Term:
         case Load():
             return _load(value, tally)
         case Apply(op, arguments):
-            terms = [_evaluate(argument, tally) for argument in arguments]
+            first, *others = arguments
+            # of the two of a subtraction or a division, the first is in a register
+            apart = op in ("sub", "div")
+            terms = [_load(first, tally, apart) if isinstance(first, Load) else _evaluate(first, tally)]
+            terms += [_evaluate(argument, tally) for argument in others]
             mask = reduce(or_, (term.mask for term in terms), 0)
             times = tally.stack.executions(mask)
             if op in ("add", "sub"):
@@ -245,8 +254,8 @@ def _rate(op: str, arguments: Sequence[Scalar]) -> RateName:
             return RATE_OF.get(op, "compare")
 
 
-def _load(place: Load, tally: Tally) -> Term:
-    """A place is loaded once in an iteration; scalars live in registers."""
+def _load(place: Load, tally: Tally, apart: bool = False) -> Term:
+    """A place is loaded once in an iteration, perhaps ``apart`` from what takes it; scalars live in registers."""
     term = tally.terms.get(place)
     if term is None:
         mask = tally.stack.mask(place)
@@ -254,7 +263,7 @@ def _load(place: Load, tally: Tally) -> Term:
         if place.indices and place.buffer not in tally.known.near:
             times = tally.loads(mask)
             tally.load(place, mask, times)
-            tally.broadcast(mask, times)
+            tally.broadcast(mask, times, apart)
             tally.rows += tally.stack.copies(tally.stack.rows(place))
     return term
 
@@ -364,7 +373,8 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
     if tally.width(mask) > machine.port_lanes and not tally.rolled:
         # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
         over = max(0.0, registers - (machine.vector_registers - SCRATCH))
-        tally.slots += (machine.split_spill_slots - machine.spill_slots) * over * stack.entered
+        twice = TWICE if shared >= LONG_ROWS and not tally.adding else 1.0
+        tally.slots += (twice * machine.split_spill_slots - machine.spill_slots) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     updates = times / tally.lanes if tally.lanes > 1 else times
     waits = updates / registers * step

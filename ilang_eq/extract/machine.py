@@ -128,6 +128,13 @@ class Machine:
             Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, 0.05 to 0.15 on Zen 5 (papers_notes/ecm.md).
         spill_slots: instructions in the time of which an accumulator goes to memory and back: stores go one a cycle.
         split_spill_slots: the same of one that is longer than units are wide.
+        there_and_back: how many times as long as a load and a store a step of a sum takes that is in the nearest
+            cache. With 1, schedules of the nine workloads whose tiles are that large are expected to take 0.73 of their
+            time on Zen 5, next to others; products by themselves are not. On Zen 4, where stores take long, GCC keeps
+            some 28 accumulators in registers: 72, 96, 144 and 192 take 126, 155 to 170, 258 and 342 to 355 cycles.
+        alone: how many times as long functions take that go one vector at a time through a tile that sums them.
+            Weighted sums of exponentials take 9.4 to 9.6 cycles a vector on Zen 4 in 16 and 24 rows of one vector, and
+            9.1 to 9.5 in four to eight rows of several.
         broadcasts: elements a nanosecond that are loaded and spread over a whole register, where one of the two units
             that multiply and one of the two that add can do it, beside their own work; infinite where loads do it.
         port_bits: width of the units that compute and load. A longer vector takes several of their cycles, a shorter
@@ -180,6 +187,8 @@ class Machine:
     softness: float = 6.0
     spill_slots: float = 6.0
     split_spill_slots: float = 6.0
+    there_and_back: float = 1.25
+    alone: float = 1.35
     port_bits: int = 2048
     broadcasts: float = float("inf")
     window: float = 224.0

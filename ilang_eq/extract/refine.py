@@ -60,8 +60,9 @@ FIRST_STEPS = 2
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
-SPREAD = (4, 8, 16, 32)
-"""Sizes that the tiles of two axes are tried with in the end: no walk comes from 32 rows to four in shorter parts."""
+SPREADS: Mapping[int, Sequence[int]] = {2: (4, 8, 16, 32), 3: (4, 16)}
+"""Sizes that the tiles of so many axes are tried with in the end: no walk comes from 32 rows to four in shorter parts,
+nor from rows of six vectors to many of one."""
 
 PASSED = 2
 """Tile sizes that a step of a walk may pass at least: the next may leave a tail where the one after does not."""
@@ -188,10 +189,9 @@ def _exchanged(candidates: Sequence[Sized], judge: Judge) -> list[Sized]:
 def _elsewhere(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
     """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
     axes = list(candidate.schedule.tiles)
-    if len(axes) != 2:
-        return []
-    along = [dict.fromkeys(min(size, options[axis][-1]) for size in SPREAD) for axis in axes]
-    spread = (candidate.retiled(dict(zip(axes, sizes, strict=True))) for sizes in product(*along))
+    sizes = SPREADS.get(len(axes), ())
+    along = [dict.fromkeys(min(size, options[axis][-1]) for size in sizes) for axis in axes]
+    spread = (candidate.retiled(dict(zip(axes, tiles, strict=True))) for tiles in product(*along) if tiles)
     most, found = BEHIND * candidate.cost, list[Sized]()
     for other in spread:
         seconds = judge.seconds(other.graph, most)

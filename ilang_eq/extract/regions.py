@@ -36,6 +36,7 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.prefetchers import Code, Prefetchers, Rows, prefetchers_of
 from ilang_eq.extract.streams import rows_in_turn
 from ilang_eq.extract.trips import Loop, Node, turns
+from ilang_eq.lower.addresses import CROWDED, SPACE, is_spaced
 from ilang_eq.lower.ir import Accumulate, Buffer, Load
 from ilang_eq.lower.passes import ROOM, calls_functions
 from ilang_eq.lower.walk import loads
@@ -361,9 +362,14 @@ def regions(
     """
     seen = {} if seen is None else seen
     prefetchers = prefetchers_of(machine)
-    dims = {b.name: tuple(size_of(size, extents) for size in b.dims) for b in buffers}
-    arrays = {b.name: _Array(dims[b.name], b.role == "input", prefetchers) for b in buffers}
+    arrays = {b.name: _Array(_dims(b, extents), b.role == "input", prefetchers) for b in buffers}
     return (_region(node, arrays, seen)[0] for node in nodes if isinstance(node, Loop))
+
+
+def _dims(buffer: Buffer, extents: Extents) -> tuple[int, ...]:
+    """The dimensions of ``buffer``, with what room there is between its rows."""
+    dims = tuple(size_of(size, extents) for size in buffer.dims)
+    return (*dims[:-1], dims[-1] + SPACE) if is_spaced(buffer) and dims[-1] % CROWDED == 0 else dims
 
 
 def _region(loop: Loop, arrays: Mapping[str, _Array], seen: Seen) -> tuple[Region, list[_Touch]]:

@@ -41,10 +41,6 @@ ADDRESS_SLOTS = 3.0
 STORES = 2.25
 """How many times as long as a load a store takes its ports, which are others: one of half the width of two, or half as
 many, on Zen 2 to 4 and on Skylake to Sapphire Rapids (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
-THERE_AND_BACK = 1.25
-"""How many times as long as a load and a store a step of a sum takes that is in the nearest cache. With 1, schedules of
-the nine workloads whose tiles are that large are expected to take 0.73 of their time on Zen 5, next to others; products
-by themselves are not."""
 _SIZE = 4
 RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]
 ADDERS = frozenset[RateName](("add", "max", "compare"))
@@ -53,10 +49,12 @@ FUNCTIONS = frozenset[RateName](("exp", "ln", "pow"))
 """The rates of what takes all units and nearly all slots, so that little else runs beside it: on Zen 3 rows of
 exp(x − m) that are summed take 1.42 cycles a float, with functions beside the rest 1.19 by the model; and 2.4 if x is
 gathered across rows, where it was 1.5."""
-WAITING = {1: 1.35, 2: 1.1}
-"""How many times as long functions take that are applied to so few vectors side by side (``lower/groups.py``). exp of
-rows in parts of 8 and 16 floats takes 1.64 and 1.33 of the time on Zen 3 that parts of 32 to 96 take, in twos or fours;
-all of a Gaussian sum in 64 dimensions 1.04 with twos."""
+WAITING = {1: 1.0, 2: 0.3}
+"""The part of what functions wait (``Machine.alone``) that are applied to so few vectors side by side. exp of rows in
+parts of 8 and 16 floats takes 1.64 and 1.33 of the time on Zen 3 that parts of 32 to 96 take, in twos or fours; all of
+a Gaussian sum in 64 dimensions 1.04 with twos."""
+ALONE = 1.35
+"""How many times as long they take in loops over single vectors."""
 
 
 class Term(NamedTuple):
@@ -178,6 +176,11 @@ class Tally:
         first = grouped_from(vectors)
         return 1 if first is None else grouping.abreast(prod(vectors[first:]) * lanes // min(lanes, self.machine.lanes))
 
+    def waiting(self) -> float:
+        """How many times as long functions take as where several vectors go side by side."""
+        alone = self.machine.alone if self.tiles else ALONE
+        return 1.0 + (alone - 1.0) * WAITING.get(self.abreast(), 0.0)
+
     def ask(self) -> None:
         """Charge asking for lines ahead: an instruction that takes a load port, for each."""
         for place, term in self.terms.items():
@@ -195,7 +198,7 @@ class Tally:
         if rate in ADDERS:
             self.adding += time
         elif rate in FUNCTIONS:
-            self.calling += time * (WAITING.get(self.abreast(), 1.0) if width > 1 else 1.0)
+            self.calling += time * (self.waiting() if width > 1 else 1.0)
         else:
             self.multiplying += time
 
@@ -205,7 +208,7 @@ class Tally:
 
     def go_there_and_back(self, vectors: float) -> None:
         """Charge loading so many ``vectors`` of sums from the nearest cache, and storing them there."""
-        vectors *= THERE_AND_BACK
+        vectors *= self.machine.there_and_back
         bytes_ = vectors * self.lanes * self.filling(self.lanes) * _SIZE
         self.slots += 2.0 * vectors
         self.loaded += bytes_
@@ -229,16 +232,20 @@ class Tally:
         spread = self.lanes if self.spreads(mask) else 1
         return times * _SIZE * (1 if apart else max(self.filling(width), spread))
 
-    def spreads(self, mask: Mask) -> bool:
-        """Are elements spread over registers? What a single vector takes stays an operand in memory."""
+    def spreads(self, mask: Mask, apart: bool = False) -> bool:
+        """Are elements spread over registers? What a single vector takes stays an operand in memory.
+
+        Args:
+            apart: whether it cannot, as something is subtracted from it.
+        """
         if self.lanes == 1 or mask & self.stack.innermost:
             return False
         width = self.stack.loops[-1].width
-        return width is None or width > self.lanes
+        return apart or width is None or width > self.lanes
 
-    def broadcast(self, mask: Mask, times: float) -> None:
-        """Charge spreading ``times`` elements over registers."""
-        if self.spreads(mask):
+    def broadcast(self, mask: Mask, times: float, apart: bool = False) -> None:
+        """Charge spreading ``times`` elements over registers, as in ``spreads``."""
+        if self.spreads(mask, apart):
             self.spreading += times / self.machine.broadcasts
 
 

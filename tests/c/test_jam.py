@@ -9,7 +9,7 @@ import pytest
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.emit import emit
-from ilang_eq.c.jam import FEWEST, LONG_ROW, TOGETHER
+from ilang_eq.c.jam import FEWEST, LINED_ROW, LONG_ROW, TOGETHER
 from ilang_eq.c.nodes import Jam, Node
 from ilang_eq.extract import leaves
 from ilang_eq.lang.component import Component, i
@@ -44,6 +44,27 @@ def test_terms_come_in_order(k: int, j: int) -> None:
 def test_on_both_sides_of_what_caches_hold(k: int, j: int) -> None:
     x = np.random.default_rng(k).integers(-9, 9, (1, k, j)).astype(np.float32)
     np.testing.assert_array_equal(MIDDLE.compile(threads=1)(x), x.sum(axis=1))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("begins", range(0, 16, 3))
+@pytest.mark.parametrize("j", [LINED_ROW, LINED_ROW + 16, LINED_ROW + 5])
+def test_rows_may_begin_anywhere_in_a_line(begins: int, j: int) -> None:
+    """To the last bit, also where only the floats up to the next line are left over."""
+    memory = np.random.default_rng(begins).standard_normal(7 * j + 32, dtype=np.float32)
+    first = (-memory.ctypes.data // memory.itemsize) % 16 + begins
+    x = memory[first : first + 7 * j].reshape(1, 7, j)
+    want = np.zeros((1, j), np.float32)
+    for row in range(7):
+        want += x[:, row]
+    np.testing.assert_array_equal(MIDDLE.compile(threads=1)(x), want)
+
+
+def test_long_rows_are_gone_through_by_whole_lines() -> None:
+    """If they are whole lines themselves, so that all begin as far into one."""
+    line = f"in0_2 % 16 == 0 && in0_2 >= {LINED_ROW} ? until_aligned(&in0[(i * in0_1 + k) * in0_2 + 0]) : 0"
+    assert f"const int64_t j_line = {line};" in source(MIDDLE)
+    assert "_line" not in source(i(f"+ikj~ij|j:{LINED_ROW // 2}|ijkj'"))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

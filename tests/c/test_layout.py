@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ilang_eq.c.emit import emit
-from ilang_eq.c.layout import SPACED_ROWS
 from ilang_eq.lang.component import Component, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.addresses import SPACED_ROWS
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 

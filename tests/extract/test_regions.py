@@ -12,6 +12,7 @@ from ilang_eq.extract.trips import evaluate
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
+from ilang_eq.lower.addresses import SPACED_ROWS
 from tests.extract.costs import cost
 
 MACHINE = load("x86_64_zen4")
@@ -80,3 +81,18 @@ def test_taking_turns_waits_for_nothing_where_prefetchers_go_by_the_instruction(
     machine = replace(MACHINE, by_instruction=True)
     apart, together = (_out_of_memory(each, machine) for each in (APART, TOGETHER))
     assert together == pytest.approx(apart, rel=0.01)
+
+
+@pytest.mark.parametrize(("rows", "spaced"), [(SPACED_ROWS, True), (SPACED_ROWS - 1, False)])
+def test_many_rows_of_a_threads_own_have_room_between_them(rows: int, spaced: bool) -> None:
+    """Weights of 1024 keys: column by column their lines would drive each other out (``c/layout.py``)."""
+    s = f"|i:{rows}|"
+    weighted = i(f"^ik~ik{s}ii'k") >> i(f"ik*kj~ikj{s}i0jki'") >> i(f"+ikj~ij{s}ijki'0")
+    shapes = (64, 1024), (1024, 64)
+    program, extents = lower(wire(weighted)), {(n, d): each for n, s in enumerate(shapes) for d, each in enumerate(s)}
+    (kernel,) = program.kernels
+    (found,) = regions(evaluate(kernel.body, extents), program.buffers, extents, MACHINE)
+    (local,) = (b.name for b in program.buffers if b.role == "local" and len(b.dims) == 2)
+    whole = found.loops[0].whole[local]
+    assert (whole.runs > 1.0) == spaced, "rows with nothing between them are one"
+    assert whole.stride == 4 * (1024 + 16) or not spaced
