@@ -60,9 +60,12 @@ FIRST_STEPS = 2
 LOOK = 12
 """Expressions times the tile sizes that one step may pass."""
 
-SPREADS: Mapping[int, Sequence[int]] = {2: (4, 8, 16, 32), 3: (4, 16)}
+SPREADS: Mapping[int, Sequence[int]] = {2: (4, 8, 16, 32), 3: (4, 6, 16)}
 """Sizes that the tiles of so many axes are tried with in the end: no walk comes from 32 rows to four in shorter parts,
 nor from rows of six vectors to many of one."""
+
+FEW = 8
+"""Of more expressions, which take longer to judge, no three tiles are tried so: attention would take 1.2 of the time."""
 
 PASSED = 2
 """Tile sizes that a step of a walk may pass at least: the next may leave a tail where the one after does not."""
@@ -188,10 +191,13 @@ def _exchanged(candidates: Sequence[Sized], judge: Judge) -> list[Sized]:
 
 def _elsewhere(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
     """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
-    axes = list(candidate.schedule.tiles)
-    sizes = SPREADS.get(len(axes), ())
+    tiles = candidate.schedule.tiles
+    axes = [axis for axis, tile in tiles.items() if tile > 1 or len(tiles) == min(SPREADS)]
+    many = len(axes) > min(SPREADS) and len(candidate.graph.nodes) > FEW
+    sizes = () if many else SPREADS.get(len(axes), ())
     along = [dict.fromkeys(min(size, options[axis][-1]) for size in sizes) for axis in axes]
-    spread = (candidate.retiled(dict(zip(axes, tiles, strict=True))) for tiles in product(*along) if tiles)
+    others = (dict(zip(axes, found, strict=True)) for found in product(*along) if found)
+    spread = (candidate.retiled({**tiles, **other}) for other in others)
     most, found = BEHIND * candidate.cost, list[Sized]()
     for other in spread:
         seconds = judge.seconds(other.graph, most)
