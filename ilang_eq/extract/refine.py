@@ -65,7 +65,7 @@ SPREADS: Mapping[int, Sequence[int]] = {2: (4, 8, 16, 32), 3: (4, 6, 16)}
 nor from rows of six vectors to many of one."""
 
 FEW = 8
-"""Of more expressions, which take longer to judge, no three tiles are tried so: attention would take 1.2 of the time."""
+"""Of more expressions, which take longer to judge, no three tiles are tried so."""
 
 PASSED = 2
 """Tile sizes that a step of a walk may pass at least: the next may leave a tail where the one after does not."""

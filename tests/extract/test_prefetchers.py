@@ -30,7 +30,7 @@ def rows(number: float, stride: int, stretch: float, near: float = 1.0, code: Co
 
 
 def test_machines_say_what_prefetchers_go_by() -> None:
-    assert prefetchers_of(load("x86_64_zen4")) == ByPlace(16, 4, 0.0)
+    assert prefetchers_of(load("x86_64_zen4")) == ByPlace(12, 4, 448.0)
     assert prefetchers_of(load("x86_64_zen5")) == ByInstruction(8)
 
 
