@@ -192,6 +192,7 @@ def _exchanged(candidates: Sequence[Sized], judge: Judge) -> list[Sized]:
 def _elsewhere(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
     """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
     tiles = candidate.schedule.tiles
+    # of more than two axes those that have tiles
     axes = [axis for axis, tile in tiles.items() if tile > 1 or len(tiles) == min(SPREADS)]
     many = len(axes) > min(SPREADS) and len(candidate.graph.nodes) > FEW
     sizes = () if many else SPREADS.get(len(axes), ())

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import pytest
+
 from ilang_eq.extract import refine
 from ilang_eq.extract.assemble import Block
 
@@ -201,3 +203,52 @@ def test_panels_are_copied_in_another_order_where_that_is_quicker() -> None:
     found = walked(Table(costs, gains={"two": 1.2}))
     assert (found.name, found.exchanged, found.size) == ("two", True, 4)
     assert not walked(Table(costs, gains={"two": 1.04})).exchanged
+
+
+@dataclass(frozen=True)
+class Several:
+    """Stands for a candidate with several axes, its graph and its schedule, that takes longer the larger its tiles."""
+
+    sizes: tuple[int, ...]
+    nodes: tuple[int, ...] = ()
+    cost: float = 64.0**3
+
+    @property
+    def tiles(self) -> Mapping[int, int]:
+        return dict(enumerate(self.sizes))
+
+    @property
+    def graph(self) -> Several:
+        return self
+
+    schedule = graph
+
+    def retiled(self, tiles: Mapping[int, int]) -> Several:
+        return replace(self, sizes=tuple(tiles.values()), cost=math.prod(tiles.values()))
+
+
+class Volume:
+    """Stands for the full model."""
+
+    def seconds(self, graph: Several, most: float = math.inf) -> float:
+        return min(graph.cost, most)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "nodes", "best"),
+    [
+        ((64, 64), 99, [(4, 4)]),
+        ((64, 1), 99, [(4, 4)]),
+        ((64, 64, 64), refine.FEW, [(4, 4, 4)]),
+        ((64, 1, 64, 64), refine.FEW, [(4, 1, 4, 4)]),
+        ((64, 1, 64), refine.FEW, [(4, 1, 4)]),
+        ((64, 64, 64), refine.FEW + 1, []),
+        ((64, 64, 64, 64), 1, []),
+        ((64,), 1, []),
+    ],
+)
+def test_tiles_far_apart_are_tried_of_a_few_axes(sizes: tuple[int, ...], nodes: int, best: list[object]) -> None:
+    """All of two axes; of more those that have tiles, if they are three at most and few expressions are judged."""
+    begin = Several(sizes, tuple(range(nodes)))
+    found = refine._elsewhere(cast("Any", begin), dict.fromkeys(range(4), SIZES), cast("Any", Volume()))
+    assert [cast("Any", other).sizes for other in found] == best
