@@ -1,1 +1,1 @@
-i("+ik~ki|i:96,k:8|ikk'i'") >> i("ki-jk~kji|i:96,j:8:4|i0jj'kj''i'") >> (I & I) >> i("kji*kji~kji|i:96,j:8:4|ijj'kj''i'01") >> i("+kji~ji|i:96,j:8:4|ijj'kj''i'0") >> i("<ji~i|i:96,j:32|ij0j'i'") >> i("i^0.5~i|i:96|i0i'")
+i("+ik~ki|i:16|iki'") >> i("ki-jk~kji|i:16,j:12|i0jkj'i'") >> (I & I) >> i("kji*kji~kji|i:16,j:12|ijkj'i'01") >> i("+kji~ji|i:16,j:12|ijkj'i'0") >> i("<ji~i|i:16,j:12|ij0j'i'") >> i("i^0.5~i|i:16|i0i'")

@@ -1,1 +1,1 @@
-(I & i("+ij~i|i:32|") >> i("i/4096~i|i:32|i0i'")) >> i("ij-i~ij|i:32|i1i'j") >> (I & I) >> i("ij*ij~ij|i:32|ii'j01") >> i("+ij~i|i:32|ii'j0") >> i("i/4096~i|i:32|i0i'")
+(I & i("+ij~i") >> i("i/4096~i||i0")) >> i("ij-i~ij||i1j") >> (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("i/4096~i||i0")
