@@ -5,7 +5,8 @@ after  →  for k by 4: for j: out[j] = out[j] + x[k][j] + … + x[k + 3][j];  t
 
 Each element takes its terms one after the other as before: results are the same to the last bit. Compilers call it
 unroll and jam; of them GCC does it for two rows, where it sees that it may. Short rows that come from memory stay
-alone: prefetchers follow one better than several.
+alone: prefetchers follow one better than several. Long ones are gone through by whole lines,
+if all begin as far into one: first come the floats before a line, in the same loop.
 """
 
 from __future__ import annotations
