@@ -64,15 +64,14 @@ def worth_text(node: Jam, layout: Layout) -> str | None:
     return f"{_all(unless_long)} || {_all(unless_near)}"
 
 
-def until_line_text(node: Jam, found: Sum, layout: Layout) -> str | None:
+def until_line_text(node: Jam, found: Sum, end: str, layout: Layout) -> str | None:
     """How many floats of the rows that ``found`` adds up lie before a line, if that is the same in all of them.
 
-    None where rows are too short for it to matter.
+    None if it adds up no rows of an array, but multiples of one. Each goes to ``end``.
     """
     row = found.row.source
-    end = bound_text(row, found.row.full)
     place = next((p for p in _read(row) if _moves(p, node.source, found)), None)
-    if place is None or row.step != 1 or (end.isdigit() and int(end) < LINED_ROW):
+    if place is None:
         return None
     width = size_text(layout.buffers[place.buffer].dims[-1])
     first = layout.element(substituted(place, row.variable, ()))

@@ -318,7 +318,8 @@ class Statements:
         rows = [inside.lines([s for s in body if not isinstance(s, For)]) for body in added(node.source, row)]
         sums = [line for lines in rows for line in (lines if len(lines) == 1 else ["{", *indented(lines), "}"])]
         body = [f"float {name} = {target};", *sums, f"{target} = {name};"]
-        end, until_line = bound_text(row, found.row.full), until_line_text(node, found, self.layout)
+        end = bound_text(row, found.row.full)
+        until_line = until_line_text(node, found, end, self.layout)
         if until_line is None:
             return self._vectorised(found.row, ("0", end), "", body)
         line, first, last = (f"{row.variable}_{name}" for name in ("line", "first", "last"))

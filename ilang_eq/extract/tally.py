@@ -9,7 +9,7 @@ from typing import Literal as Choice
 from typing import NamedTuple
 
 from ilang_eq.extract.footprint import LINE
-from ilang_eq.extract.machine import Machine
+from ilang_eq.extract.machine import ALONE, Machine
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import NO_TURNING, Turning
 from ilang_eq.lower.groups import AARCH64, AVX512, OTHERS, grouped_from
@@ -53,8 +53,6 @@ WAITING = {1: 1.0, 2: 0.3}
 """The part of what functions wait (``Machine.alone``) that are applied to so few vectors side by side. exp of rows in
 parts of 8 and 16 floats takes 1.64 and 1.33 of the time on Zen 3 that parts of 32 to 96 take, in twos or fours; all of
 a Gaussian sum in 64 dimensions 1.04 with twos."""
-ALONE = 1.35
-"""How many times as long they take in loops over single vectors."""
 
 
 class Term(NamedTuple):

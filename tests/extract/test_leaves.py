@@ -8,8 +8,8 @@ import pytest
 
 from ilang_eq.extract import leaves
 from ilang_eq.extract.leaves import HALVE_SLOTS, fold_slots
-from ilang_eq.extract.machine import Machine, load, names
-from ilang_eq.extract.tally import ALONE, Tally
+from ilang_eq.extract.machine import ALONE, Machine, load, names
+from ilang_eq.extract.tally import Tally
 from ilang_eq.lang.component import Component, I, i
 from tests.extract.costs import MACHINE, cost, issue, matmul, seconds
 
