@@ -8,13 +8,14 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
 from ilang_eq.lower.passes import Request, calls_functions
-from ilang_eq.lower.widths import MOST_CALLS, MOST_VECTORS
+from ilang_eq.lower.widths import MOST_CALLS, MOST_SUMS, MOST_VECTORS
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -123,6 +124,7 @@ class VectorNest:
 
     Loops over ``partial`` variables may be short: places are clamped or masked. If the lanes are ``reduced``,
     missing ones accumulate the identity. Vectors stored to ``streamed`` buffers bypass the caches; they are aligned.
+    Each vector goes through so many ``steps`` of the loop around, if any, before the next does.
     """
 
     loops: tuple[For, ...]
@@ -131,12 +133,20 @@ class VectorNest:
     partial: frozenset[str] = frozenset()
     reduced: bool = False
     streamed: frozenset[str] = frozenset()
+    steps: For | None = None
 
     @property
     def rolled(self) -> tuple[For, ...]:
         """The loops that stay loops: those over its rows, if there are too many vectors in all."""
-        most = MOST_CALLS if calls_functions(self.body) else MOST_VECTORS
+        most = most_vectors(self.body, self.reduced)
         return self.loops[:-1] if prod(loop.limit or 1 for loop in self.loops) > most * self.lanes else ()
+
+
+def most_vectors(body: Sequence[Statement], reduced: bool) -> int:
+    """The vectors of a nest up to which it is unrolled; its lanes may be ``reduced``."""
+    if calls_functions(body):
+        return MOST_CALLS
+    return MOST_SUMS if not reduced and any(isinstance(s, Accumulate) for s in body) else MOST_VECTORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from ilang_eq.c.nodes import (
     VectorNest,
     Versions,
     block_name,
+    most_vectors,
 )
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lang.ops import OPS
@@ -74,7 +75,8 @@ class _Nest:
 
     @property
     def large(self) -> bool:
-        return prod(loop.limit or 1 for loop in self.loops) > MOST_VECTORS * self.lanes
+        most = most_vectors(self.body, _reduces(self.loops[-1], self.body))
+        return prod(loop.limit or 1 for loop in self.loops) > most * self.lanes
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from ilang_eq.c.quotients import inverted
 from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.row_pointers import row_pointers
 from ilang_eq.c.stages import staged_nest_lines
+from ilang_eq.c.steps import asked_together, taken_together
 from ilang_eq.c.streaming import burst_lines
 from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
@@ -48,7 +49,7 @@ from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.streamed import streamed_place
 from ilang_eq.lower.walk import updates
-from ilang_eq.lower.widths import WIDTHS
+from ilang_eq.lower.widths import STEPS, WIDTHS
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 _DEFINITION = re.compile(r"const \w+ (\w+) =")
@@ -208,11 +209,31 @@ class Statements:
             *(line for rows in pointers for line in rows.before(self.layout)),
         ]
         asked = [*asked, *(line for rows in pointers for line in rows.inside())]
-        alone, asking = ([head, *indented([*ends, *fetches, *asked, *body]), "}"] for fetches in ([], fetching.asking))
+
+        def steps(fetches: Sequence[str]) -> list[str]:
+            together = self._together(node, bound, [*fetches, *asked])
+            if together and _is_whole(bound, STEPS):
+                return together
+            rest = head
+            if together and not node.block:
+                rest = f"for (int64_t {v} = {_whole_steps(bound, STEPS)}; {v} < {bound}; {step}) {{"
+            return [*together, rest, *indented([*ends, *fetches, *asked, *body]), "}"]
+
         if not fetching.turn or any(isinstance(nest, VectorNest) and nest.partial for nest in node.body):
-            return [*before, *asking, *left]
+            return [*before, *steps(fetching.asking), *left]
         # most reductions ask for nothing that comes next, and have no slot to spare for it
-        return [*before, f"if ({fetching.turn}) {{", *indented(asking), "} else {", *indented(alone), "}", *left]
+        asking, alone = indented(steps(fetching.asking)), indented(steps([]))
+        return [*before, f"if ({fetching.turn}) {{", *asking, "} else {", *alone, "}", *left]
+
+    def _together(self, node: Loop, bound: str, asked: Sequence[str]) -> list[str]:
+        """The steps of a reduction that are taken together, each of which ``asked``, if any are."""
+        together = taken_together(node)
+        if together is None:
+            return []
+        v, step = node.source.variable, step_text(together.source)
+        begin, end = ("", f"{v}_to") if node.block else (f"int64_t {v} = 0", bound)
+        body = [*asked_together(node.source, asked), *self.rows(together.source, together.body)]
+        return [f"for ({begin}; {v} + {STEPS} <= {end}; {step}) {{", *indented(body), "}"]
 
     def _strips(self, node: Strips) -> list[str]:
         bound = bound_text(node.whole.source, node.whole.full)
@@ -222,7 +243,7 @@ class Statements:
         short = node.whole.source.limit is not None
         lines = (replace(self, foreseen=frozenset(self.layout.buffers)) if short else self)._loop(node.main)
         for part in (node.main, node.half):
-            if bound.isdigit() and int(bound) % part.source.step == 0:
+            if _is_whole(bound, part.source.step):
                 return lines
             if part is node.main:
                 lines += self._loop(node.half)
@@ -395,6 +416,11 @@ def _defined(lines: Sequence[str]) -> set[str]:
     """The constants that ``lines`` define in their own scope."""
     found = map(_DEFINITION.match, lines)
     return {match[1] for match in found if match is not None}
+
+
+def _is_whole(bound: str, step: int) -> bool:
+    """Whether a loop to ``bound`` is known to have whole steps alone."""
+    return bound.isdigit() and int(bound) % step == 0
 
 
 def _whole_steps(bound: str, step: int) -> str:

@@ -150,19 +150,23 @@ class VectorPrinter(Printer):
             return text
         others = sum(name.startswith(f"{load.buffer}_once") for name in self.once.values())
         name = self.once.setdefault(text, f"{load.buffer}_once{others or ''}")
-        return name if self.alone else f"{name}[{self.lane} / LANES{self.lanes}]"
+        step = "" if self.nest.steps is None else f"[{self.nest.steps.variable}]"
+        return name if self.alone else f"{name}{step}[{self.lane} / LANES{self.lanes}]"
 
     def before(self) -> list[str]:
         """What is loaded once for all rows."""
         lane, lanes = self.nest.loops[-1], f"LANES{self.lanes}"
         if self.alone:
             return [f"const vec{self.lanes} {name} = {text};" for text, name in self.once.items()]
+        steps = [] if self.nest.steps is None else [self.nest.steps]
+        of_steps = "".join(f"[{loop.limit}]" for loop in steps)
+        step = "".join(f"[{loop.variable}]" for loop in steps)
         return [
             line
             for text, name in self.once.items()
             for line in (
-                f"vec{self.lanes} {name}[({lane.limit} + {lanes} - 1) / {lanes}];",
-                *unrolled([lane], self.lanes, [f"{name}[{self.lane} / {lanes}] = {text};"]),
+                f"vec{self.lanes} {name}{of_steps}[({lane.limit} + {lanes} - 1) / {lanes}];",
+                *unrolled([*steps, lane], self.lanes, [f"{name}{step}[{self.lane} / {lanes}] = {text};"]),
             )
         ]
 
@@ -214,6 +218,7 @@ def _loop_lines(loops: Sequence[For], printer: VectorPrinter) -> list[str]:
     nest, lanes = printer.nest, 1 if printer.alone else printer.lanes
     body = _contracted(nest.body) if nest.lanes > 1 else nest.body
     lines = [line for statement in body for line in statement_lines(statement, printer)]
+    lines = lines if nest.steps is None else unrolled([nest.steps], 1, lines)
     return [*printer.before(), *(unrolled(loops, lanes, lines, nest.rolled) if loops else lines)]
 
 

@@ -12,12 +12,12 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
-from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned
+from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned, visited
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
 from ilang_eq.lower.walk import loads
-from ilang_eq.lower.widths import FEWEST_STEPS, MOST_CALLS, MOST_VECTORS, WIDTHS
+from ilang_eq.lower.widths import FEWEST_STEPS, STEPS, WIDTHS
 
 HALVE_SLOTS = 3.0
 """Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
@@ -49,16 +49,11 @@ BEGUN_SLOTS = 32.0
 """A vector that is added up across its lanes and has no register goes to memory before the first step, and comes back
 from there after the last: 65536 sums of 64 floats 12 and 16 at a time, with 48 and 64 vectors, take 5 cycles for each
 of those beyond 32 on Zen 5, of which one is in the only step."""
-BEGUN_STEPS = 7.0
-"""Steps that a sum in the nearest cache takes besides, to begin, and to get to its target: of 480³ in tiles of 32×48,
-blocks of 8, 16, 32 and 64 steps take as long as 19, 25, 43 and 78 of all at once on Zen 5."""
+BEGUN_STORES = 3.0
+"""What a sum in the nearest cache takes to begin, and to get to its target, in stores. Of 480³ in tiles of 32×48, each
+begun takes 7.8 cycles a vector on Zen 4, in blocks of 8 steps, and a store 2."""
 ROW_SLOTS = 3.0
 """Instructions to get to the next row of a tile whose rows stay a loop."""
-TWICE, LONG_ROWS = 1.65, 4
-"""How many times as long an accumulator takes to memory and back, and the vectors of a tile's row from which on it
-does, if products are summed and nothing else is computed. GCC's code then stores each twice: of 48, 20 more than there
-are registers for, a step takes 129, 138 and 155 cycles on Zen 4 in rows of 4, 6 and 8 vectors, 84 in rows of 2 and 3;
-and 82, 86 and 94 where squares of differences are summed."""
 FUNCTION_CYCLES = 60.0
 """From the argument of a function to its result. A row of 50 floats alone, in one strip, takes 65 ns for its maximum,
 its exponentials and their sum on Zen 3, where rows eight at a time take 31: one waits for the other."""
@@ -186,9 +181,10 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     turning = turned(*stack.loops[-2:]) if len(stack.loops) > 1 and stack.innermost else NO_TURNING
     sums = (stack.mask(s.target) for s in statements if isinstance(s, Accumulate))
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
-    rolled = lanes > 1 and _is_rolled(statements, stack)
-    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, rolled)
-    tally.slots = rolled * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
+    around = stack.loops[stack.unrolled - 1] if stack.unrolled and lanes > 1 else None
+    visits = 0.0 if around is None else visited(around, stack.unit, tuple(statements))
+    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, visits)
+    tally.slots = visits * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -204,14 +200,6 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
         # one operation waits for the other through the whole body
         tally.chain += tally.computing() + tally.slots * machine.chain_cycles / machine.clock_ghz
     return tally
-
-
-def _is_rolled(statements: Statements, stack: Stack) -> bool:
-    """Is it a register tile of too many vectors for its rows to be unrolled?"""
-    if not any(isinstance(s, Accumulate) for s in statements):
-        return False
-    most = MOST_CALLS if calls_functions(statements) else MOST_VECTORS
-    return prod(loop.width or 1 for loop in stack.unit) > most * lanes_of(stack.unit[-1], tuple(statements))
 
 
 def _evaluate(value: Scalar, tally: Tally) -> Term:
@@ -347,7 +335,7 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
         # lanes that rows of constant number add to are folded once for each tile
         moves = max(moves, stack.tiles * stack.copies(mask))
     around = stack.loops[stack.unrolled - 1].width if stack.unrolled else None
-    in_place = tally.rolled and around is not None and around < FEWEST_STEPS
+    in_place = bool(tally.visits) and around is not None and around < FEWEST_STEPS
     if target.buffer not in tally.known.begun and not in_place:
         tally.load(target, mask, moves)
     if target.buffer not in tally.known.near and not in_place:
@@ -363,18 +351,17 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
     taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
     spilled = max(0.0, held - free) * registers / max(held, 1.0)
-    if tally.rolled:
-        begun = 0.0 if in_place else BEGUN_STEPS * moves / tally.width(mask)
-        tally.go_there_and_back(registers * stack.entered + begun)
+    if tally.visits:
+        tally.go_there_and_back(tally.visits * registers * stack.entered)
+        tally.begin(0.0 if in_place else BEGUN_STORES * moves / tally.width(mask))
+        # each row loads what has no register of what all multiply with
+        left = machine.vector_registers - SCRATCH - STEPS
+        anew = max(0.0, 1.0 - left / (shared * STEPS)) if shared else 0.0
+        tally.loaded += anew * (registers - shared) * stack.entered * tally.vector_bytes
         spilled = 0.0
     tally.slots += machine.spill_slots * spilled * stack.entered
     if folds:
         tally.slots += BEGUN_SLOTS * spilled * moves / stack.copies(mask)
-    if tally.width(mask) > machine.port_lanes and not tally.rolled:
-        # what is beside them may wait in memory for the whole reduction; they go there in each of its steps
-        over = max(0.0, registers - (machine.vector_registers - SCRATCH))
-        twice = TWICE if shared >= LONG_ROWS and not tally.adding else 1.0
-        tally.slots += (twice * machine.split_spill_slots - machine.spill_slots) * over * stack.entered
     tally.sums = max(tally.sums, moves / stack.copies(mask))
     updates = times / tally.lanes if tally.lanes > 1 else times
     waits = updates / registers * step

@@ -7,7 +7,7 @@ fetched anew, in part where it nearly fits.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
 from typing import NamedTuple
@@ -400,8 +400,12 @@ def _phase(loop: Loop, arrays: Mapping[str, _Array]) -> tuple[Region, list[_Touc
         return Region(1.0, whole, whole, (), whole), through
     # what a loop of unrolled nests accumulates into stays in registers
     pairs = zip(touched, through, strict=True)
-    fetched = _spans([touch for touch, moved in pairs if not touch.span.written or moved is not touch])
-    return Region(loop.trips, _spans(through), fetched, (), fetched), through
+    fetched = [touch for touch, moved in pairs if not touch.span.written or moved is not touch]
+    together = min(loop.together, loop.trips) if loop.trips > 1.0 else 1.0
+    if together > 1.0:
+        fetched = [touch.over(replace(loop, trips=together)) for touch in fetched]
+    steps = _spans(fetched)
+    return Region(loop.trips / together, _spans(through), steps, (), steps), through
 
 
 def _touched(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:

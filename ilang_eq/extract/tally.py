@@ -92,11 +92,12 @@ class Tally:
     """Demands on the core, for all executions: ``lanes`` innermost iterations at a time.
 
     Instructions take ``slots``. ``multiplying`` and ``adding`` are the times of the arithmetic units, ``calling`` of
-    functions, ``spreading`` that of loading elements over registers, ``masking`` what a mask adds to the first, and
-    ``chain`` that of waiting for accumulators, each of which takes ``sums`` loads to begin with. Bytes are ``loaded``
-    and ``stored``. Of ``terms`` in memory so many ``rows`` have addresses of their own.
-    ``jams`` says whether several rows are added to one at a time, ``tiles`` whether sums are held in registers. What
-    is ``turned`` makes columns of rows; if ``rolled``, rows stay a loop, and sums in the nearest cache.
+    functions, ``beginning`` of getting tiles to where they are and back, ``spreading`` that of loading elements over
+    registers, ``masking`` what a mask adds to the first, and ``chain`` that of waiting for accumulators, each of which
+    takes ``sums`` loads to begin with. Bytes are ``loaded`` and ``stored``. Of ``terms`` in memory so many ``rows``
+    have addresses of their own. ``jams`` says whether several rows are added to one at a time, ``tiles`` whether sums
+    are held in registers. What is ``turned`` makes columns of rows. Sums that are in the nearest cache have so many
+    ``visits`` in a step.
     """
 
     stack: Stack
@@ -106,11 +107,12 @@ class Tally:
     jams: bool = False
     tiles: bool = False
     turned: Turning = NO_TURNING
-    rolled: bool = False
+    visits: float = 0.0
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
     calling: float = 0.0
+    beginning: float = 0.0
     spreading: float = 0.0
     masking: float = 0.0
     loaded: float = 0.0
@@ -121,7 +123,7 @@ class Tally:
     terms: dict[Load, Term] = field(default_factory=dict)
 
     def nanoseconds(self, masked: bool = False) -> float:
-        """Functions, and the highest ceiling of what else there is, perhaps under a mask."""
+        """Functions, tiles that begin, and the highest ceiling of what else there is, perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         # the next sums begin as soon as the core has looked so far ahead
@@ -129,7 +131,7 @@ class Tally:
         nearest = self.machine.levels[0].bandwidth
         ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
         soft = self.machine.softness
-        return self.calling + sum(c**soft for c in ceilings) ** (1 / soft)
+        return self.calling + self.beginning + sum(c**soft for c in ceilings) ** (1 / soft)
 
     def computing(self, masked: bool = False) -> float:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""
@@ -204,13 +206,21 @@ class Tally:
         """Charge ``times`` elements from the first-level cache into registers."""
         self.loaded += self._charged(place, mask, times)
 
+    @property
+    def vector_bytes(self) -> float:
+        """Bytes that keep a port busy as long as a vector does."""
+        return self.lanes * self.filling(self.lanes) * _SIZE
+
     def go_there_and_back(self, vectors: float) -> None:
         """Charge loading so many ``vectors`` of sums from the nearest cache, and storing them there."""
         vectors *= self.machine.there_and_back
-        bytes_ = vectors * self.lanes * self.filling(self.lanes) * _SIZE
         self.slots += 2.0 * vectors
-        self.loaded += bytes_
-        self.stored += bytes_
+        self.loaded += vectors * self.vector_bytes
+        self.stored += vectors * self.vector_bytes
+
+    def begin(self, vectors: float) -> None:
+        """Charge storing so many ``vectors`` of sums to the nearest cache, with nothing beside."""
+        self.beginning += vectors * STORES * self.vector_bytes / self.machine.levels[0].bandwidth
 
     def store(self, place: Load, mask: Mask, times: float, tile: bool = False) -> None:
         """Charge ``times`` elements, perhaps of a ``tile``, from registers into the first-level cache."""

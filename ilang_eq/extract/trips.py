@@ -20,7 +20,17 @@ from ilang_eq.lower.halves import BLOCK, few
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load, Statement
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.walk import loads, mentions, stride
-from ilang_eq.lower.widths import LARGEST_TILE, MOST_VECTORS, covering, dividing, masked
+from ilang_eq.lower.widths import (
+    FEWEST_STEPS,
+    LARGEST_TILE,
+    MOST_CALLS,
+    MOST_SUMS,
+    MOST_VECTORS,
+    STEPS,
+    covering,
+    dividing,
+    masked,
+)
 
 Lengths = tuple[tuple[int, float], ...]
 """The lengths that a part of an axis takes, each with its share of all occurrences."""
@@ -80,6 +90,12 @@ class Loop:
         """The same, but for a loop that goes around a register tile, which stays a loop."""
         nest = self.constant
         return None if nest is not None and len(nest[0]) > 1 and _reduces(self, nest[1]) else nest
+
+    @cached_property
+    def together(self) -> float:
+        """How many of its steps it takes together, on average."""
+        nest = self.body[0].unrolled if len(self.body) == 1 and isinstance(self.body[0], Loop) else None
+        return 1.0 / (visited(self, *nest) or 1.0) if nest else 1.0
 
     @cached_property
     def tile(self) -> Leaves:
@@ -219,6 +235,24 @@ def _reduces(loop: Loop, body: Leaves) -> bool:
     """Whether all that ``body`` adds to stays as ``loop`` runs: such a loop goes around a register tile."""
     sums = [statement for statement in body if isinstance(statement, Accumulate)]
     return bool(sums) and not any(_moves(s, loop) for s in sums)
+
+
+def visited(around: Loop, unit: Sequence[Loop], body: Leaves) -> float:
+    """How often a step of ``around`` comes to a sum of ``body`` in the nearest cache; 0 if all are in registers.
+
+    These are sums of a tile, ``unit``, of too many vectors. Several steps are taken together (``c/steps.py``).
+    """
+    sums = [s for s in body if isinstance(s, Accumulate)]
+    if not any(_moves(s, unit[-1]) for s in sums) or any(_moves(s, around) for s in sums):
+        return 0.0
+    calls = calls_functions(body)
+    if prod(loop.width or 1 for loop in unit) <= (MOST_CALLS if calls else MOST_SUMS) * lanes_of(unit[-1], body):
+        return 0.0
+    steps = around.width
+    few = steps is not None and steps < FEWEST_STEPS
+    if calls or few or len(around.body) > 1 or around.step > 1:
+        return 1.0
+    return 1.0 / STEPS if steps is None else (steps // STEPS + steps % STEPS) / steps
 
 
 def _own(loop: Loop) -> Leaves:

@@ -6,6 +6,13 @@ WIDTHS = (16, 8, 4)
 """Each vector type has that many lanes, or as many as the machine has if that is less."""
 MOST_VECTORS = 64
 """The most vectors of a nest of constant loops that is unrolled."""
+MOST_SUMS = 28
+"""The same where vectors are summed: what 32 registers hold beside what they are multiplied with. Steps of more go to
+memory and back: of 48, a step takes 1.8 to 4.6 cycles a vector on Zen 4, unrolled, and 1.0 to 1.2 if rows stay loops,
+and several steps are taken together (``STEPS``)."""
+STEPS = 4
+"""The steps of a reduction that are taken together where its sums lie in the nearest cache. One, two, four and eight
+take 2.3 to 4.2, 1.4 to 1.8, 1.06 to 1.3 and 1.08 to 1.6 cycles a vector on Zen 4, in tiles of 72 to 128 vectors."""
 MOST_CALLS = 32
 """The same where functions of many steps are called, whose code is long: the sum of exp of 4096×1000 takes 0.90, 0.69
 and 0.70 of the time on Zen 5 if the rows of tiles of 14×64, 16×64 and 32×32 stay loops, and 0.98 of those of 8×64."""

@@ -123,9 +123,9 @@ def test_one_core_has_the_familys_fork_and_join() -> None:
 
 
 def test_what_units_do_with_long_vectors_is_the_familys() -> None:
-    family = replace(DEFAULT, port_bits=128, broadcasts=2.5, split_spill_slots=9.0, window=99.0, hides=True)
+    family = replace(DEFAULT, port_bits=128, broadcasts=2.5, window=99.0, hides=True)
     found = measured(Pretended({}), family, 2)
-    assert (found.port_bits, found.broadcasts, found.split_spill_slots) == (128, 2.5, 9.0)
+    assert (found.port_bits, found.broadcasts) == (128, 2.5)
     assert (found.window, found.hides) == (99.0, True)
 
 
