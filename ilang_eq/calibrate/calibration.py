@@ -91,7 +91,6 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         runs_on=default.runs_on,
         in_flight=default.in_flight,
         spill_slots=default.spill_slots,
-        there_and_back=default.there_and_back,
         alone=default.alone,
         window=default.window,
         hides=default.hides,

@@ -130,10 +130,6 @@ class Machine:
             them: 1.5 for 64 bytes in two lines, on top of moving both; 0.8 to 1.8 in tiles of 16 and 24 columns on
             Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, 0.05 to 0.15 on Zen 5 (papers_notes/ecm.md).
         spill_slots: instructions in the time of which an accumulator goes to memory and back: stores go one a cycle.
-        there_and_back: how many times as long as a load and a store a step of a sum takes that is in the nearest
-            cache. With 1, schedules of the nine workloads whose tiles are that large are expected to take 0.73 of their
-            time on Zen 5, next to others; products by themselves are not. On Zen 4, where stores take long, GCC keeps
-            some 28 accumulators in registers: 72, 96, 144 and 192 take 126, 155 to 170, 258 and 342 to 355 cycles.
         alone: how many times as long functions take that go one vector at a time through a tile that sums them.
             Weighted sums of exponentials take 9.4 to 9.6 cycles a vector on Zen 4 in 16 and 24 rows of one vector, and
             9.1 to 9.5 in four to eight rows of several.
@@ -188,7 +184,6 @@ class Machine:
     entry_cycles: float = 4.0
     softness: float = 6.0
     spill_slots: float = 6.0
-    there_and_back: float = 1.25
     alone: float = ALONE
     port_bits: int = 2048
     broadcasts: float = float("inf")

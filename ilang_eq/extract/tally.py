@@ -41,6 +41,10 @@ ADDRESS_SLOTS = 3.0
 STORES = 2.25
 """How many times as long as a load a store takes its ports, which are others: one of half the width of two, or half as
 many, on Zen 2 to 4 and on Skylake to Sapphire Rapids (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs)."""
+THERE_AND_BACK = 1.25
+"""How many times as long as a load and a store it takes to come to a sum that is in the nearest cache. With 0.85, 1 and
+1.5, 94.7, 94.9 and 95.5 % of the pairs of nine workloads' schedules are in order on Zen 4, with this 95.2; tiles by
+themselves, in the nearest cache, go as well with either."""
 _SIZE = 4
 RateName = Choice["add", "mul", "fma", "div", "exp", "ln", "pow", "max", "compare"]
 ADDERS = frozenset[RateName](("add", "max", "compare"))
@@ -213,7 +217,7 @@ class Tally:
 
     def go_there_and_back(self, vectors: float) -> None:
         """Charge loading so many ``vectors`` of sums from the nearest cache, and storing them there."""
-        vectors *= self.machine.there_and_back
+        vectors *= THERE_AND_BACK
         self.slots += 2.0 * vectors
         self.loaded += vectors * self.vector_bytes
         self.stored += vectors * self.vector_bytes

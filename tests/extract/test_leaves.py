@@ -9,7 +9,7 @@ import pytest
 from ilang_eq.extract import leaves
 from ilang_eq.extract.leaves import HALVE_SLOTS, fold_slots
 from ilang_eq.extract.machine import ALONE, Machine, load, names
-from ilang_eq.extract.tally import STORES, Tally
+from ilang_eq.extract.tally import STORES, THERE_AND_BACK, Tally
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lower.widths import STEPS
 from tests.extract.costs import MACHINE, cost, issue, matmul, seconds
@@ -260,7 +260,7 @@ def test_stores_have_ports_of_their_own() -> None:
     """A tile too large for registers loads and stores a sum in every fourth step: the longer of both counts."""
     wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))
     shapes = (64, 4096), (4096, 48)
-    stored = wide.there_and_back / STEPS * 4 * 64 * 4096 * 48
+    stored = THERE_AND_BACK / STEPS * 4 * 64 * 4096 * 48
     found = issue(matmul("|i:32,j:48|ijki'j'"), *shapes, machine=wide)
     stores = STORES * stored / MACHINE.levels[0].bandwidth * 1e-9
     assert stores < found < 1.2 * stores
