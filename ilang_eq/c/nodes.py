@@ -15,7 +15,7 @@ from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
 from ilang_eq.lower.passes import Request, calls_functions
-from ilang_eq.lower.widths import MOST_CALLS, MOST_SUMS, MOST_VECTORS
+from ilang_eq.lower.widths import MOST_CALLS, MOST_SUMS, MOST_VECTORS, staying
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -138,8 +138,10 @@ class VectorNest:
     @property
     def rolled(self) -> tuple[For, ...]:
         """The loops that stay loops: those over its rows, if there are too many vectors in all."""
-        most = most_vectors(self.body, self.reduced)
-        return self.loops[:-1] if prod(loop.limit or 1 for loop in self.loops) > most * self.lanes else ()
+        limits = [loop.limit or 1 for loop in self.loops]
+        if prod(limits) <= most_vectors(self.body, self.reduced) * self.lanes:
+            return ()
+        return self.loops[:-1] if calls_functions(self.body) else self.loops[: staying(limits, self.lanes)]
 
 
 def most_vectors(body: Sequence[Statement], reduced: bool) -> int:

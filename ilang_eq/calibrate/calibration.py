@@ -186,7 +186,7 @@ def _levels(caches: Sequence[Cache], ns: Results, cores: int, default: Sequence[
         size = _effective_bytes(cache, ns, cores, last.lasts) if shared else cache.bytes
         level = _level(f"L{cache.level}", float(int(size)), cache.way_bytes, cache.shared, ns)
         family = last if shared else first if cache is caches[0] else level
-        yield replace(level, lasts=family.lasts, split_lasts=family.split_lasts)
+        yield replace(level, lasts=family.lasts, split_lasts=family.split_lasts, loaded=family.loaded)
     abreast = max(1.0, ns["one row"] / ns["abreast"])
     memory = replace(_level("memory", inf, LINE, True, ns), abreast=_figure(abreast), turns=usual.turns)
     likely = memory.latency <= _UNLIKELY * usual.latency

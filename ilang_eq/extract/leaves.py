@@ -12,12 +12,12 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
-from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned, visited
+from ilang_eq.extract.trips import NO_TURNING, lanes_of, staying_of, turned, visited
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
 from ilang_eq.lower.walk import loads
-from ilang_eq.lower.widths import FEWEST_STEPS, STEPS, WIDTHS
+from ilang_eq.lower.widths import FEWEST_STEPS, WIDTHS
 
 HALVE_SLOTS = 3.0
 """Instructions to fold one half of a vector with the other: a copy, the move, and the fold, as counted in GCC 12's
@@ -183,8 +183,9 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
     around = stack.loops[stack.unrolled - 1] if stack.unrolled and lanes > 1 else None
     visits = 0.0 if around is None else visited(around, stack.unit, tuple(statements))
-    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, visits)
-    tally.slots = visits * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : -1])
+    rows = staying_of(stack.unit, tuple(statements)) if visits else 0
+    tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, visits, rows)
+    tally.slots = visits * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : stack.unrolled + rows])
     for statement in statements:
         value = _evaluate(statement.value, tally)
         match statement:
@@ -334,12 +335,10 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
     if folds and stack.tiles < stack.entered:
         # lanes that rows of constant number add to are folded once for each tile
         moves = max(moves, stack.tiles * stack.copies(mask))
-    around = stack.loops[stack.unrolled - 1].width if stack.unrolled else None
-    in_place = bool(tally.visits) and around is not None and around < FEWEST_STEPS
-    if target.buffer not in tally.known.begun and not in_place:
-        tally.load(target, mask, moves)
-    if target.buffer not in tally.known.near and not in_place:
-        tally.store(target, mask, moves, tile=True)
+    if tally.visits:
+        _visit(target, mask, moves, tally)
+    else:
+        _come_and_go(target, mask, moves, tally)
     if folds:
         _fold(moves, tally)
     width = min(stack.trips[-1], _strip(stack))
@@ -350,15 +349,7 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
     near = any(place.buffer in tally.known.near for place in tally.terms)
     taken = beside(shared) if constant and (registers != shared or (folds and near)) else alone
     free, held = machine.vector_registers - taken, registers + stack.beside
-    spilled = max(0.0, held - free) * registers / max(held, 1.0)
-    if tally.visits:
-        tally.go_there_and_back(tally.visits * registers * stack.entered)
-        tally.begin(0.0 if in_place else BEGUN_STORES * moves / tally.width(mask))
-        # each row loads what has no register of what all multiply with
-        left = machine.vector_registers - SCRATCH - STEPS
-        anew = max(0.0, 1.0 - left / (shared * STEPS)) if shared else 0.0
-        tally.loaded += anew * (registers - shared) * stack.entered * tally.vector_bytes
-        spilled = 0.0
+    spilled = 0.0 if tally.visits else max(0.0, held - free) * registers / max(held, 1.0)
     tally.slots += machine.spill_slots * spilled * stack.entered
     if folds:
         tally.slots += BEGUN_SLOTS * spilled * moves / stack.copies(mask)
@@ -370,6 +361,30 @@ def _hold(target: Load, step: float, mask: Mask, times: float, tally: Tally, *, 
         steps = _joins(tally.lanes, width) + log2(tally.lanes)
         waits += tally.sums * (FOLD_CYCLES * steps + (FUNCTION_CYCLES if tally.calling else 0.0))
     tally.chain = max(tally.chain, waits / machine.clock_ghz)
+
+
+def _come_and_go(target: Load, mask: Mask, moves: float, tally: Tally) -> None:
+    """Charge getting so many elements of a sum to where it is held, and back; unless it is where it goes already."""
+    if target.buffer not in tally.known.begun:
+        tally.load(target, mask, moves)
+    if target.buffer not in tally.known.near:
+        tally.store(target, mask, moves, tile=True)
+
+
+def _visit(target: Load, mask: Mask, moves: float, tally: Tally) -> None:
+    """Charge a sum that is in the nearest cache, of which so many elements come there, or which few steps leave."""
+    stack = tally.stack
+    steps = stack.loops[stack.unrolled - 1].width
+    in_place = steps is not None and steps < FEWEST_STEPS
+    stays = moves < stack.entered * stack.copies(mask)
+    vectors = stack.copies(mask) / tally.width(mask)
+    if not in_place:
+        _come_and_go(target, mask, moves, tally)
+    if stays or in_place:
+        tally.go_there_and_back(tally.visits * vectors * stack.entered)
+    if stays and not in_place:
+        tally.begin(BEGUN_STORES * moves / tally.width(mask))
+    tally.loaded += tally.loaded_by_rows(target, vectors) * stack.entered * tally.vector_bytes
 
 
 def _strip(stack: Stack) -> int:

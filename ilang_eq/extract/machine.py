@@ -70,6 +70,7 @@ class Level:
         split_lasts: the same of lines in which two vectors each lie, if these compete for few places
             (``footprint.DRIVES_OUT``).
         turns: times its latency that a page waits which is read in turns with those of other rows.
+        loaded: times its latency that lines wait which nobody sees coming, under the load of neighbours.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Level:
     lasts: float = 1.4
     split_lasts: float = 2.7
     turns: float = 0.0
+    loaded: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

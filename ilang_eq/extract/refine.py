@@ -151,7 +151,8 @@ def refined(
             rival = min(rival, walked[-1].cost)
     best = min(walked, key=lambda c: c.cost)
     walked += [_walked(c, in_the_end, judge, rival) for c in (best, *_alone(best, judge))]
-    walked += [_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(best, options, judge)]
+    most = BEHIND * min(c.cost for c in walked)
+    walked += [_walked(c, in_the_end, judge, math.inf) for c in _elsewhere(walked, options, judge, most)]
     walked += [_walked(c, in_the_end, judge, math.inf) for c in _exchanged(walked, judge)]
     distinct = {c.graph: c for c in reversed([*walked, *begun, *judged])}
     return sorted(distinct.values(), key=lambda c: c.cost)[: len(candidates)]
@@ -189,22 +190,28 @@ def _exchanged(candidates: Sequence[Sized], judge: Judge) -> list[Sized]:
     return found
 
 
-def _elsewhere(candidate: Sized, options: Mapping[AxisId, Sequence[int]], judge: Judge) -> list[Sized]:
-    """``candidate`` with the best tiles of some that are far apart, if there are few of them and a walk may gain."""
+def _elsewhere(
+    candidates: Sequence[Sized], options: Mapping[AxisId, Sequence[int]], judge: Judge, most: float
+) -> list[Sized]:
+    """The best of ``candidates`` with tiles that are far apart, if there are few and it costs less than ``most``."""
+    found = list[Sized]()
+    for other in (other for candidate in candidates for other in _spread(candidate, options)):
+        seconds = judge.seconds(other.graph, most)
+        if seconds < most:
+            most, found = seconds, [replace(other, cost=seconds)]
+    return found
+
+
+def _spread(candidate: Sized, options: Mapping[AxisId, Sequence[int]]) -> Iterator[Sized]:
+    """``candidate`` with others of ``SPREADS``, as far as there are few expressions."""
     tiles = candidate.schedule.tiles
     # of more than two axes those that have tiles
     axes = [axis for axis, tile in tiles.items() if tile > 1 or len(tiles) == min(SPREADS)]
     many = len(axes) > min(SPREADS) and len(candidate.graph.nodes) > FEW
     sizes = () if many else SPREADS.get(len(axes), ())
     along = [dict.fromkeys(min(size, options[axis][-1]) for size in sizes) for axis in axes]
-    others = (dict(zip(axes, found, strict=True)) for found in product(*along) if found)
-    spread = (candidate.retiled({**tiles, **other}) for other in others)
-    most, found = BEHIND * candidate.cost, list[Sized]()
-    for other in spread:
-        seconds = judge.seconds(other.graph, most)
-        if seconds < most and other.schedule.tiles != candidate.schedule.tiles:
-            most, found = seconds, [replace(other, cost=seconds)]
-    return found
+    others = ({**tiles, **dict(zip(axes, found, strict=True))} for found in product(*along) if found)
+    return (candidate.retiled(other) for other in others if other != tiles)
 
 
 def _alike(ascending: Sequence[Sized]) -> list[list[Sized]]:

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from ilang_eq.extract.footprint import LINE
 from ilang_eq.extract.machine import ALONE, Machine
+from ilang_eq.extract.micro_kernel import SCRATCH
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.trips import NO_TURNING, Turning
 from ilang_eq.lower.groups import AARCH64, AVX512, OTHERS, grouped_from
 from ilang_eq.lower.ir import Load
-from ilang_eq.lower.widths import WIDTHS, dividing
+from ilang_eq.lower.widths import STEPS, WIDTHS, dividing
 
 GATHER_SLOTS = 4.0
 """Instructions for each element that a vector collects from, or scatters to, places that are not neighbours."""
@@ -101,7 +102,7 @@ class Tally:
     takes ``sums`` loads to begin with. Bytes are ``loaded`` and ``stored``. Of ``terms`` in memory so many ``rows``
     have addresses of their own. ``jams`` says whether several rows are added to one at a time, ``tiles`` whether sums
     are held in registers. What is ``turned`` makes columns of rows. Sums that are in the nearest cache have so many
-    ``visits`` in a step.
+    ``visits`` in a step, in so many loops that are ``staying``.
     """
 
     stack: Stack
@@ -112,6 +113,7 @@ class Tally:
     tiles: bool = False
     turned: Turning = NO_TURNING
     visits: float = 0.0
+    staying: int = 0
     slots: float = 0.0
     multiplying: float = 0.0
     adding: float = 0.0
@@ -164,6 +166,26 @@ class Tally:
         loaded = (term.mask for place, term in self.terms.items() if place.indices and place != target)
         along = (mask for mask in loaded if mask & self.stack.innermost)
         return max((self.stack.copies(mask) / self.width(mask) for mask in along), default=0.0)
+
+    def loaded_by_rows(self, target: Load, registers: float) -> float:
+        """The vectors that rows which stay a loop load in a step, beside what all of a step is loaded once for.
+
+        Several steps are taken together: the rows next to each other share what registers hold of all of them. What
+        moves from row to row is in none.
+
+        Args:
+            registers: the vectors of the sums in ``target``.
+        """
+        inside = self.stack.unrolled + self.staying
+        left = self.machine.vector_registers - SCRATCH - STEPS
+        found = 0.0
+        for place, term in self.terms.items():
+            if place.indices and place != target and term.mask & self.stack.innermost:
+                inner = prod(self.stack.trips[n] for n in range(inside, len(self.stack.loops)) if term.mask >> n & 1)
+                moves = bool(term.mask >> (inside - 1) & 1)
+                anew = 1.0 if moves else max(0.0, 1.0 - left / (STEPS * inner / self.lanes))
+                found += anew * (registers - self.stack.copies(term.mask) / self.lanes)
+        return found
 
     def abreast(self) -> int:
         """How many vectors a function is applied to side by side."""

@@ -30,6 +30,7 @@ from ilang_eq.lower.widths import (
     covering,
     dividing,
     masked,
+    staying,
 )
 
 Lengths = tuple[tuple[int, float], ...]
@@ -253,6 +254,13 @@ def visited(around: Loop, unit: Sequence[Loop], body: Leaves) -> float:
     if calls or few or len(around.body) > 1 or around.step > 1:
         return 1.0
     return 1.0 / STEPS if steps is None else (steps // STEPS + steps % STEPS) / steps
+
+
+def staying_of(unit: Sequence[Loop], body: Leaves) -> int:
+    """How many loops of ``unit`` stay loops, if its sums are in the nearest cache."""
+    if calls_functions(body):
+        return len(unit) - 1
+    return staying([loop.width or 1 for loop in unit], lanes_of(unit[-1], body))
 
 
 def _own(loop: Loop) -> Leaves:

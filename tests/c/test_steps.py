@@ -10,7 +10,7 @@ import pytest
 
 from ilang_eq import Component, I, i
 from ilang_eq.c.nodes import BLOCK
-from ilang_eq.lower.widths import MOST_SUMS, STEPS
+from ilang_eq.lower.widths import MOST_IN_ROW, MOST_SUMS, STEPS
 from tests.c.guarded import run_guarded
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -93,3 +93,26 @@ def test_functions_take_one_step_at_a_time() -> None:
     tile = "|i:24,j:48|ijki'j'"
     weights = i("ik*kj~kij" + tile) >> i(f"^kij~kij{tile}0") >> i(f"+kij~ij{tile}0")
     assert not sources(weights)
+
+
+def each(rows: int, inner: int) -> Component:
+    """Products of x_ilk and y_lkj, one for each k, in tiles of ``inner`` of them."""
+    tile = f"|i:{rows},j:16,k:{inner}|ikjli'k'j'"
+    return i("ilk*lkj~likj" + tile) >> i(f"+likj~ikj{tile}0")
+
+
+@pytest.mark.parametrize(("inner", "stays"), [(MOST_IN_ROW, False), (MOST_IN_ROW + 1, True)])
+def test_short_loops_inside_of_rows_are_unrolled(inner: int, stays: bool) -> None:
+    component = each(MOST_SUMS, inner)
+    source = component.compile(threads=1).source
+    together = TOGETHER.replace("k_step", "l_step")
+    inside = rf" \{{\n *UNROLL\n *for [^\n]*\n *UNROLL\n *{together}"
+    loops = rf"(UNROLL\n *)?for \(int64_t k1 = 0; k1 < {inner}; k1\+\+\)" + inside
+    found = re.findall(loops, source)
+    assert found
+    assert all(not unrolled for unrolled in found) == stays
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((MOST_SUMS + 1, 7, inner), np.float32)
+    y = rng.standard_normal((7, inner, 17), np.float32)
+    out = run_guarded(component.compile(threads=1), (MOST_SUMS + 1, inner, 17), x, y)
+    np.testing.assert_allclose(out, np.einsum("ilk,lkj->ikj", x, y), rtol=1e-4, atol=1e-4)

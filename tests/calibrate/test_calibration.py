@@ -131,8 +131,8 @@ def test_what_units_do_with_long_vectors_is_the_familys() -> None:
 
 def test_what_prefetchers_follow_is_the_familys() -> None:
     *caches, memory = DEFAULT.levels
-    first, *others = caches
-    levels = (replace(first, split_lasts=1.9), *others, replace(memory, turns=0.3))
+    first, *inner, last = caches
+    levels = (replace(first, split_lasts=1.9), *inner, replace(last, loaded=3.0), replace(memory, turns=0.3))
     told = {
         "streams": 7,
         "page_streams": 3,
@@ -148,7 +148,7 @@ def test_what_prefetchers_follow_is_the_familys() -> None:
     }
     found = measured(Pretended({}), replace(DEFAULT, **told, levels=levels), 2)
     assert {name: getattr(found, name) for name in told} == told
-    assert (found.levels[0].split_lasts, found.levels[-1].turns) == (1.9, 0.3)
+    assert (found.levels[0].split_lasts, found.levels[-2].loaded, found.levels[-1].turns) == (1.9, 3.0, 0.3)
 
 
 def test_a_system_that_does_not_tell_has_the_familys_caches(monkeypatch: pytest.MonkeyPatch) -> None:

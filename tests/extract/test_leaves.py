@@ -256,6 +256,16 @@ def test_accumulators_that_do_not_stay_in_registers_are_as_dear_as_the_machine_s
     assert dear > 1.1 * plain if slower else dear == plain
 
 
+@pytest.mark.parametrize(("inner", "slower"), [(8, 1.0), (16, 1.3)])
+def test_what_moves_from_row_to_row_is_loaded_by_each(inner: int, slower: float) -> None:
+    """16 rows share eight vectors, of which the loop is unrolled; of 16 each row loads its own."""
+    zen4, tile = load("x86_64_zen4"), f"|i:16,j:16,k:{inner}|ikjli'k'j'"
+    products = i("ilk*lkj~likj" + tile) >> i(f"+likj~ikj{tile}0")
+    each = issue(products, (64, 64, 16), (64, 16, 64), machine=zen4)
+    shared = issue(matmul("|i:16,j:128|ijki'j'"), (64, 64), (64, 1024), machine=zen4)
+    assert each > slower * shared
+
+
 def test_stores_have_ports_of_their_own() -> None:
     """A tile too large for registers loads and stores a sum in every fourth step: the longer of both counts."""
     wide = replace(MACHINE, issue_width=64.0, vector=replace(MACHINE.vector, fma=1e6, mul=1e6, add=1e6))

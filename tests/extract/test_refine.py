@@ -250,5 +250,16 @@ class Volume:
 def test_tiles_far_apart_are_tried_of_a_few_axes(sizes: tuple[int, ...], nodes: int, best: list[object]) -> None:
     """All of two axes; of more those that have tiles, if they are three at most and few expressions are judged."""
     begin = Several(sizes, tuple(range(nodes)))
-    found = refine._elsewhere(cast("Any", begin), dict.fromkeys(range(4), SIZES), cast("Any", Volume()))
-    assert [cast("Any", other).sizes for other in found] == best
+    assert [other.sizes for other in far_apart(begin)] == best
+
+
+def far_apart(*begin: Several, most: float = 64.0**3) -> list[Any]:
+    """The tiles of candidates that are found far from where they are."""
+    return list(refine._elsewhere(cast("Any", begin), dict.fromkeys(range(4), SIZES), cast("Any", Volume()), most))
+
+
+def test_tiles_far_apart_are_tried_of_what_is_not_the_best_as_it_is_too() -> None:
+    """The bases of three products take 0.95 of what they take if only the best are tried."""
+    best, other = Several((64, 64, 64, 64), (1,), cost=9.0), Several((32, 32), (1,), cost=10.0)
+    assert [found.sizes for found in far_apart(best, other, most=17.0)] == [(4, 4)]
+    assert not far_apart(best, other, most=16.0)
