@@ -280,7 +280,9 @@ class Tally:
     def broadcast(self, mask: Mask, times: float, apart: bool = False) -> None:
         """Charge spreading ``times`` elements over registers, as in ``spreads``."""
         if self.spreads(mask, apart):
-            self.spreading += times / self.machine.broadcasts
+            self.spreading += (
+                times / self.machine.broadcasts * self.lanes * self.filling(self.lanes) / self.machine.lanes
+            )
 
 
 def _goes_in_columns(place: Load, stack: Stack) -> bool:
