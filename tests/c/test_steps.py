@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from ilang_eq import Component, I, i
+from ilang_eq.c.emit import emit
 from ilang_eq.c.nodes import BLOCK
+from ilang_eq.lang.wiring import wire
+from ilang_eq.lower import lower
 from ilang_eq.lower.widths import MOST_IN_ROW, MOST_SUMS, STEPS
 from tests.c.guarded import run_guarded
+from tests.golden import Golden
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
@@ -116,3 +120,7 @@ def test_short_loops_inside_of_rows_are_unrolled(inner: int, stays: bool) -> Non
     y = rng.standard_normal((7, inner, 17), np.float32)
     out = run_guarded(component.compile(threads=1), (MOST_SUMS + 1, inner, 17), x, y)
     np.testing.assert_allclose(out, np.einsum("ilk,lkj->ikj", x, y), rtol=1e-4, atol=1e-4)
+
+
+def test_golden_source(golden: Golden) -> None:
+    golden.check("steps.c", emit(lower(wire(packed(2 * STEPS + 2)))))
