@@ -8,14 +8,13 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal as Choice
 
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Load, Statement
-from ilang_eq.lower.passes import Request, calls_functions
-from ilang_eq.lower.widths import MOST_CALLS, MOST_SUMS, MOST_VECTORS, staying
+from ilang_eq.lower.passes import Request
+from ilang_eq.lower.rolling import most_vectors, staying
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,14 +140,7 @@ class VectorNest:
         limits = [loop.limit or 1 for loop in self.loops]
         if prod(limits) <= most_vectors(self.body, self.reduced) * self.lanes:
             return ()
-        return self.loops[:-1] if calls_functions(self.body) else self.loops[: staying(limits, self.lanes)]
-
-
-def most_vectors(body: Sequence[Statement], reduced: bool) -> int:
-    """The vectors of a nest up to which it is unrolled; its lanes may be ``reduced``."""
-    if calls_functions(body):
-        return MOST_CALLS
-    return MOST_SUMS if not reduced and any(isinstance(s, Accumulate) for s in body) else MOST_VECTORS
+        return self.loops[: staying(limits, self.lanes, self.body)]
 
 
 @dataclass(frozen=True, slots=True)

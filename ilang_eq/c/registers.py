@@ -39,13 +39,13 @@ from ilang_eq.c.nodes import (
     VectorNest,
     Versions,
     block_name,
-    most_vectors,
 )
 from ilang_eq.c.stages import worth_stages
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lower.dependence import REDUCTIONS, innermost, perfect, reductions
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Comment, Constant, Declare, For, Index, Load, Statement
 from ilang_eq.lower.lanes import lanes_of, masked_lanes_of
+from ilang_eq.lower.rolling import most_vectors
 from ilang_eq.lower.walk import code, declared_in, mentions, places, replace_in_body, stride, substituted, updates
 from ilang_eq.lower.widths import FEWEST_STEPS, LARGEST_TILE, MOST_VECTORS, WIDTHS, narrower
 

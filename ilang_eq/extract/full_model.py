@@ -476,8 +476,7 @@ def _unforeseen(moved: Traffic, share: float, level: Level, machine: Machine) ->
 
     Nor do prefetchers help lines that contend for few places; a core that looks further ahead waits less for each.
     """
-    latency = level.loaded * level.latency
-    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, latency / machine.in_flight)
+    apart = moved.apart * overlap.exposed(level) * max(LINE / level.bandwidth, level.loaded_latency / machine.in_flight)
     waits = level.latency * min(1.0, WINDOW / machine.window)
     contending = max(moved.contending * LINE / level.bandwidth, moved.crowded * waits)
     return (apart + contending) / LINE * share

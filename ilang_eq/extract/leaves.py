@@ -12,10 +12,11 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
 from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
-from ilang_eq.extract.trips import NO_TURNING, lanes_of, staying_of, turned, visited
+from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned, visited
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
 from ilang_eq.lower.quotients import divisors
+from ilang_eq.lower.rolling import staying
 from ilang_eq.lower.walk import loads
 from ilang_eq.lower.widths import FEWEST_STEPS, WIDTHS
 
@@ -183,7 +184,8 @@ def _run(statements: Statements, stack: Stack, machine: Machine, lanes: int, kno
     tiles = any(_stays_in_registers(mask, stack) for mask in sums)
     around = stack.loops[stack.unrolled - 1] if stack.unrolled and lanes > 1 else None
     visits = 0.0 if around is None else visited(around, stack.unit, tuple(statements))
-    rows = staying_of(stack.unit, tuple(statements)) if visits else 0
+    limits = [loop.width or 1 for loop in stack.unit]
+    rows = staying(limits, lanes_of(stack.unit[-1], tuple(statements)), statements) if visits else 0
     tally = Tally(stack, machine, lanes, known, _jams(statements, stack), tiles, turning, visits, rows)
     tally.slots = visits * ROW_SLOTS * stack.entered * prod(stack.trips[stack.unrolled : stack.unrolled + rows])
     for statement in statements:

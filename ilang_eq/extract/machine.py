@@ -87,6 +87,11 @@ class Level:
     turns: float = 0.0
     loaded: float = 1.0
 
+    @property
+    def loaded_latency(self) -> float:
+        """Nanoseconds from load to use of what nobody sees coming."""
+        return self.loaded * self.latency
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

@@ -19,18 +19,16 @@ from typing import NamedTuple, assert_never
 from ilang_eq.lower.halves import BLOCK, few
 from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Load, Statement
 from ilang_eq.lower.passes import calls_functions
+from ilang_eq.lower.rolling import most_vectors
 from ilang_eq.lower.walk import loads, mentions, stride
 from ilang_eq.lower.widths import (
     FEWEST_STEPS,
     LARGEST_TILE,
-    MOST_CALLS,
-    MOST_SUMS,
     MOST_VECTORS,
     STEPS,
     covering,
     dividing,
     masked,
-    staying,
 )
 
 Lengths = tuple[tuple[int, float], ...]
@@ -246,21 +244,13 @@ def visited(around: Loop, unit: Sequence[Loop], body: Leaves) -> float:
     sums = [s for s in body if isinstance(s, Accumulate)]
     if not any(_moves(s, unit[-1]) for s in sums) or any(_moves(s, around) for s in sums):
         return 0.0
-    calls = calls_functions(body)
-    if prod(loop.width or 1 for loop in unit) <= (MOST_CALLS if calls else MOST_SUMS) * lanes_of(unit[-1], body):
+    if prod(loop.width or 1 for loop in unit) <= most_vectors(body) * lanes_of(unit[-1], body):
         return 0.0
     steps = around.width
     few = steps is not None and steps < FEWEST_STEPS
-    if calls or few or len(around.body) > 1 or around.step > 1:
+    if calls_functions(body) or few or len(around.body) > 1 or around.step > 1:
         return 1.0
     return 1.0 / STEPS if steps is None else (steps // STEPS + steps % STEPS) / steps
-
-
-def staying_of(unit: Sequence[Loop], body: Leaves) -> int:
-    """How many loops of ``unit`` stay loops, if its sums are in the nearest cache."""
-    if calls_functions(body):
-        return len(unit) - 1
-    return staying([loop.width or 1 for loop in unit], lanes_of(unit[-1], body))
 
 
 def _own(loop: Loop) -> Leaves:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 WIDTHS = (16, 8, 4)
 """Each vector type has that many lanes, or as many as the machine has if that is less."""
 MOST_VECTORS = 64
@@ -26,15 +24,6 @@ LARGEST_TILE = 8192
 FEWEST_STEPS = 8
 """The least constant number of steps for which it does so in the nearest cache. In tiles of 32×48, a product of 480³ in
 blocks of 4, 8, 16 and 64 steps takes 1.38, 0.94, 0.78 and 0.55 of the time on Zen 5 that it takes in its target."""
-
-
-def staying(limits: Sequence[int], lanes: int) -> int:
-    """How many loops, from the outside in, stay loops of a nest of sums that has too many vectors in all."""
-    *rows, width = limits
-    vectors = width / lanes
-    while rows and vectors * rows[-1] <= MOST_IN_ROW:
-        vectors *= rows.pop()
-    return len(rows)
 
 
 def dividing(limit: int) -> int:
