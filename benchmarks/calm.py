@@ -2,7 +2,8 @@
 
 Who shares a machine shares its cores: for milliseconds or minutes, products take up to twice as long, and contestants
 do not suffer alike, as the neighbour takes caches as well as time. A probe, a product that stays in the caches, tells
-such moments from calm ones; how fast it can be is learnt as one goes.
+such moments from calm ones; how fast it can be is learnt as one goes. It takes as many threads as what is timed: two
+processors of a virtual machine may be one core for a while, which a single thread does not see.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ _PRODUCT: Component = (I | i("+kj~kj|j:16|jkj'")) >> i("ik*kj~kij|i:6,j:16|jiki'
 
 
 @cache
-def _product() -> Callable[[], object]:
-    kernel = _PRODUCT.compile("c", threads=1)
-    a = np.ones((192, 192), np.float32)
+def _product(threads: int) -> Callable[[], object]:
+    kernel = _PRODUCT.compile("c", threads=threads)
+    extent = 192 if threads == 1 else 384
+    a = np.ones((extent, extent), np.float32)
     out = np.empty_like(a)
     return lambda: kernel(a, a, out=out)
 
 
-def product_seconds() -> float:
-    """Of the fastest of a few products of 192³, on one core."""
-    product, times = _product(), list[float]()
+def product_seconds(threads: int = 1) -> float:
+    """Of the fastest of a few products of 192³, or of 384³ by several threads."""
+    product, times = _product(threads), list[float]()
     for _ in range(_CALLS):
         start = time.perf_counter()
         product()

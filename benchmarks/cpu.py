@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Arena, Outcome, Quartiles, quartiles
-from benchmarks.calm import Calm
+from benchmarks.calm import Calm, product_seconds
 from benchmarks.contest import CONTESTANTS, OURS
 from benchmarks.limits import limit
 from benchmarks.newcomers import BREADTH
@@ -176,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     about = {"machine": machine.name, "system": platform.platform(), "versions": versions([c.library for c in entered])}
     path = options.out / f"{'breadth' if options.breadth else 'cpu'}.t{options.threads}.json"
     rows: list[Row] = []
-    calm = None if options.calm is None else Calm(options.calm)
+    calm = None if options.calm is None else Calm(options.calm, partial(product_seconds, options.threads))
     with Arena(entered, options.threads, options.python, calm) as arena:
         for workload in chosen(options.names, BREADTH if options.breadth else WORKLOADS):
             known = _schedule(options.schedules, workload, options.threads)

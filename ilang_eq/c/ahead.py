@@ -40,9 +40,8 @@ from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import Assign, For, Index, Load
 from ilang_eq.lower.passes import FAR, ROOM
 from ilang_eq.lower.walk import code, loads, mentions, stride, updates
+from ilang_eq.lower.widths import LINE
 
-LINE = 16
-"""Floats in a cache line: what one request brings."""
 SOON = 8
 """Steps from asking for a row of a panel to reading it: some 100 cycles, where the second level takes 15."""
 STREAMED = 1024

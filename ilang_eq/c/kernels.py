@@ -29,7 +29,7 @@ from ilang_eq.lower.halves import Half, halved
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Buffer, Comment, For, Kernel, Program, Statement
 from ilang_eq.lower.late import Late, late
-from ilang_eq.lower.streamed import streamed_outputs
+from ilang_eq.lower.streamed import streamed_outputs, streamed_sums
 from ilang_eq.lower.walk import buffers_of, declared_in, updates, walk
 
 ELEMENT_GRAIN = 4096
@@ -79,7 +79,7 @@ def _divided_anew(versions: Sequence[Apart]) -> frozenset[str]:
 def _fits(version: Apart) -> str:
     """Whether the extents are those that ``version`` is for."""
     few = f"{' * '.join(trips_text(loop) for loop in version.few)} < {FEW}"
-    tiles = [f"{trips_text(loop)} >= {FEW} && {work_text(loop)} >= {WORTH}.0" for loop in version.tiles]
+    tiles = [f"{trips_text(loop)} >= {FEW} && {work_text([loop])} >= {WORTH}.0" for loop in version.tiles]
     long = [f"{extent_name(extent)} >= {length}" for extent, length in version.long]
     return f"{few} && {_either(tiles or long)}"
 
@@ -122,17 +122,21 @@ def _kernel_text(
     layout = kernel_layout(program, kernel)
     shared, private = layout.slices("shared"), layout.slices("private")
     streamed = streamed_outputs(program, kernel)
+    sums = streamed_sums(program, kernel) if half is None else {}
     functions: list[str] = []
+    again = _meet_again(bound)
 
     def dispatch(node: Parallel) -> list[str]:
         name = f"tasks_{kernel.name}" + (f"_{len(functions) + 1}" if functions else "")
-        task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node), put_off)
-        body = fenced(task.body(Statements(layout, used, streamed=streamed, alike=alike)))
+        task = _TaskFunction(program, layout, name, node, _variables_around(kernel, node), again, put_off)
+        body = fenced(task.body(Statements(layout, used, streamed=streamed, sums=sums, alike=alike)))
         functions.append("static NOINLINE " + task.signature(body).definition(body))
         return task.dispatch(body, private)
 
-    statements = Statements(layout, used, streamed=streamed, dispatch=dispatch, alike=alike)
-    body = fenced(_carved(shared) + statements.lines(bound))
+    statements = Statements(layout, used, streamed=streamed, sums=sums, dispatch=dispatch, alike=alike)
+    whole = work_text(s for s in kernel.body if isinstance(s, For)) if again else ""
+    awake = [f"const int awake = team_for({whole}, threads);"] if again else []
+    body = fenced(_carved(shared) + awake + statements.lines(bound))
     body += [] if half is None else mirrored_lines(half, "threads" if functions else "1")
     buffers = tuple(buffer for buffer in layout.buffers.values() if layout.storage[buffer.name] == "argument")
     extra = (["float *scratch"] if shared or private else []) + (["int threads"] if functions else [])
@@ -140,6 +144,16 @@ def _kernel_text(
     title = next((f"// {s.text}\n" for s in kernel.body if isinstance(s, Comment)), "")
     functions.append(f"{title}static {function.definition(body)}")
     return KernelText(tuple(functions), function.call(body, ()) + ";", shared, private)
+
+
+def _meet_again(nodes: Sequence[Node]) -> bool:
+    """Whether threads come together more than once, so that they are awake when they do again."""
+    meetings = [node for node in nodes if isinstance(node, Parallel) or _meet(node)]
+    return len(meetings) > 1 or any(isinstance(node, Loop) for node in meetings)
+
+
+def _meet(node: Node) -> bool:
+    return isinstance(node, Loop) and any(isinstance(inner, Parallel) or _meet(inner) for inner in node.body)
 
 
 def _variables_around(kernel: Kernel, node: Parallel) -> frozenset[str]:
@@ -188,6 +202,7 @@ class _TaskFunction:
     name: str
     node: Parallel
     around: frozenset[str]
+    again: bool
     put_off: Late | None = None
 
     def signature(self, body: Sequence[str]) -> _Signature:
@@ -244,10 +259,12 @@ class _TaskFunction:
         signature = self.signature(body)
         before = ("first", "least(first + share, tasks)", *(p.removeprefix("int64_t ") for p in signature.before[2:]))
         call = signature.call(body, before, scratch=f"scratch + thread_number() * ({slices})")
+        work = work_text([self.node.loops[0]])
+        team = f"part_of_team({work}, awake)" if self.again else f"team_for({work}, threads)"
         return [
             "{",
             f"    const int64_t tasks = {tasks};",
-            f"    const int team = team_for({work_text(self.node.loops[0])}, threads);",
+            f"    const int team = {team};",
             f"    const int64_t share = share_of(tasks, team, {grain});",
             "#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)",
             "    for (int64_t first = 0; first < tasks; first += share)",

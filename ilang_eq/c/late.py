@@ -19,10 +19,9 @@ from ilang_eq.lower.late import MOST, Late, turn_name
 from ilang_eq.lower.scalar import Printer
 from ilang_eq.lower.streamed import STREAMED_FLOATS
 from ilang_eq.lower.walk import loads, mentions, stride, substituted, updates
+from ilang_eq.lower.widths import LINE
 from ilang_eq.lower.within import moved
 
-LINE = 16
-"""Floats in a cache line."""
 LAG = 256
 """Floats of a row by which its steps are ahead. NumPy's large arrays begin 16 bytes into a page, and rows are often
 whole pages: what was stored last lies as far into a page as what is loaded next, and processors take the one for the

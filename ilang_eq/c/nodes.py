@@ -193,10 +193,6 @@ class Room:
     floats: int
 
 
-BLOCK = 1024
-"""The most steps that a register tile sums at once, where a loop may have more: no error grows with all of them."""
-
-
 def block_name(loop: For) -> str:
     """The variable that says where a block of ``loop`` begins."""
     return f"{loop.variable}_from"

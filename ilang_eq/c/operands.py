@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ilang_eq.c.ahead import FOLLOWED, LINE
+from ilang_eq.c.ahead import FOLLOWED
 from ilang_eq.c.layout import Layout
 from ilang_eq.c.nodes import Loop, Node, Operand, Registers, VectorNest, Versions
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
@@ -24,6 +24,7 @@ from ilang_eq.lower.dependence import perfect
 from ilang_eq.lower.ir import Assign, For, Index, Load, Statement
 from ilang_eq.lower.passes import FAR
 from ilang_eq.lower.walk import loads, mentions, stride, substituted, updates
+from ilang_eq.lower.widths import LINE
 
 
 def with_operands(nodes: tuple[Node, ...], later: Sequence[Statement], beyond: Sequence[For]) -> tuple[Node, ...]:

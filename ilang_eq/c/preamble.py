@@ -60,6 +60,11 @@ _HOLD = """\
 #endif
 """
 
+_SELDOM = """\
+// Most results are small. Where compilers take them to be large as often, products of 64 terms take 3 % longer.
+#define SELDOM(x) __builtin_expect(x, 0)
+"""
+
 _LEAST = """\
 static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 """
@@ -95,6 +100,15 @@ static inline int team_for(double work, int threads)
 {
     const double most = work / 1000000.0;
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
+}
+"""
+
+_PART_OF_TEAM = """\
+// How many threads to share so much work with, of those that are awake: one for every 2 us, which meeting takes them.
+static inline int part_of_team(double work, int awake)
+{
+    const double most = work / 100000.0;
+    return most >= awake ? awake : most > 1.0 ? (int)most : 1;
 }
 """
 
@@ -410,12 +424,14 @@ def _needed(body: str) -> Sequence[str]:
         (_UNROLL, any("UNROLL" in text for text in (body, *asked))),
         (_HIDE, "HIDE(" in body),
         (_HOLD, "HOLD(" in body),
+        (_SELDOM, "SELDOM(" in body),
         (_LEAST, "least(" in body),
         (_CEIL_DIV, share or "ceil_div(" in body),
         (_PADDED, "padded(" in body),
         (_SPACED, "spaced(" in body),
         (_SHARE, share),
         (_TEAM, "team_for(" in body),
+        (_PART_OF_TEAM, "part_of_team(" in body),
         (_THREAD, "thread_number(" in body),
         (_STREAMS, "STREAMS" in body),
     )

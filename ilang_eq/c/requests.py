@@ -27,13 +27,13 @@ from ilang_eq.c.vectors import indented, unrolled
 from ilang_eq.lower.addresses import flat_index, index_text, size_text
 from ilang_eq.lower.ir import For, Index, Load
 from ilang_eq.lower.passes import FAR, LONG, ROOM, SHARES, Passes, Request, passes, quick_passes
+from ilang_eq.lower.widths import LINE
 
 STRIP = 64
 """The floats between requests of a loop that is the compiler's to vectorise: a line of them for each share."""
 BOTH = 4096
 """Floats of rows of which a third of the nearest cache holds as many again: with 4 rows of 1024, those below are asked
 for in 0.91 of the time that it takes to ask along them, and with 8 rows in 1.22."""
-_LINE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,6 @@ def asked_lines(asked: Sequence[Asked], step: int, layout: Layout) -> list[str]:
         *outer, _ = (index_text(index) for index in one.place.indices)
         first = flat_index([*outer, " + ".join([*start, position, f"{name}_further"])], dims)
         function = "make_room" if request.written else "fetch_soon" if request.quick else "fetch_row"
-        call = [f"{function}({name}, {first}, {max(_LINE, step * request.count // SHARES)});"]
+        call = [f"{function}({name}, {first}, {max(LINE, step * request.count // SHARES)});"]
         lines += [f"if ({name}_asked) {{", *indented(unrolled(one.rows, 1, call) if one.rows else call), "}"]
     return lines

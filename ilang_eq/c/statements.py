@@ -15,7 +15,6 @@ from ilang_eq.c.columns import column_lines
 from ilang_eq.c.jam import TOGETHER, added, until_line_text, worth_text
 from ilang_eq.c.layout import Layout, array_text
 from ilang_eq.c.nodes import (
-    BLOCK,
     Fold,
     Held,
     Jam,
@@ -40,16 +39,16 @@ from ilang_eq.c.requests import STRIP, asked_lines, asking, strip_name
 from ilang_eq.c.row_pointers import row_pointers
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.steps import asked_together, taken_together
-from ilang_eq.c.streaming import burst_lines
+from ilang_eq.c.streaming import burst_lines, past_sums
 from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name, flat_index, index_text
-from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, For, Index, Load
+from ilang_eq.lower.ir import Accumulate, Assign, Comment, Declare, Extent, For, Index, Load
 from ilang_eq.lower.lanes import single_place
 from ilang_eq.lower.scalar import EXTREMA, Printer, update_text
 from ilang_eq.lower.streamed import streamed_place
 from ilang_eq.lower.walk import updates
-from ilang_eq.lower.widths import STEPS, WIDTHS
+from ilang_eq.lower.widths import BLOCK, STEPS, WIDTHS
 
 _CLAUSE = {"add": "+", "mul": "*", "max": "larger", "min": "smaller"}
 _DEFINITION = re.compile(r"const \w+ (\w+) =")
@@ -64,6 +63,7 @@ class Statements:
         used: collects what the text relies on.
         names: variables that stand for places, while they are accumulated into.
         streamed: outputs that may be written past the caches, each with the fewest floats that are.
+        sums: outputs that register tiles may write so, each with the extents that are short then.
         dispatch: prints the loop that hands out the tasks of a parallel loop.
         alike: what takes the steps of single floats, as another version of the kernel divides it otherwise.
         beside: prints what goes beside the steps of a loop that is marked.
@@ -75,6 +75,7 @@ class Statements:
     used: Used
     names: dict[Load, str] = field(default_factory=dict)
     streamed: Mapping[str, int] = field(default_factory=dict)
+    sums: Mapping[str, tuple[Extent, ...]] = field(default_factory=dict)
     dispatch: Callable[[Parallel], list[str]] | None = None
     alike: frozenset[str] = frozenset()
     beside: Callable[[Loop], list[str]] | None = None
@@ -363,6 +364,14 @@ class Statements:
         return update_text(target, statement.op, value, self.used.functions)
 
     def _registers(self, node: Registers) -> list[str]:
+        """The C text of register tiles, in braces: two versions of them if their sums may go past the caches."""
+        past = past_sums(node, self.sums, self.layout)
+        if past is None:
+            return self._tiles(node)
+        inside = [f"if ({past.test}) {{", *self._tiles(past.node)[1:-1], "} else {", *self._tiles(node)[1:-1], "}"]
+        return ["{", *indented(inside), "}"]
+
+    def _tiles(self, node: Registers) -> list[str]:
         if node.blocks is not None and not any(self._is_in_memory(tile.target) for tile in node.tiles):
             node = unblocked(node)
         tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +11,8 @@ from ilang_eq.extract.machine import Machine
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Kernel, Program, Size
 from ilang_eq.lower.late import late
-from ilang_eq.lower.streamed import STREAMED_FLOATS, long_enough, streamed_outputs
+from ilang_eq.lower.streamed import STREAMED_FLOATS, long_enough, streamed_outputs, streamed_sums, whole_lines
+from ilang_eq.lower.widths import BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,14 @@ def versions(program: Program, extents: Extents, machine: Machine) -> Iterator[V
             yield Version(found.program, found.kernel, frozenset({found.target.buffer}), late=True)
         else:
             streamed = streamed_outputs(settled, kernel).items()
-            past = (name for name, fewest in streamed if name in outputs and long_enough(outputs[name], fewest))
+            past = {name for name, fewest in streamed if name in outputs and long_enough(outputs[name], fewest)}
+            if machine.past_caches:
+                past |= _sums_past(settled, kernel, outputs, extents)
             yield Version(settled, kernel, frozenset(past))
+
+
+def _sums_past(program: Program, kernel: Kernel, outputs: Mapping[str, tuple[int, ...]], extents: Extents) -> set[str]:
+    """The outputs of ``kernel`` that go past the caches from registers."""
+    sums = streamed_sums(program, kernel).items()
+    done = {name for name, summed in sums if all(size_of(extent, extents) <= BLOCK for extent in summed)}
+    return {name for name in done if name in outputs and whole_lines(outputs[name])}

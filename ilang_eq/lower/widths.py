@@ -4,6 +4,8 @@ from __future__ import annotations
 
 WIDTHS = (16, 8, 4)
 """Each vector type has that many lanes, or as many as the machine has if that is less."""
+LINE = 16
+"""Floats in a cache line."""
 MOST_VECTORS = 64
 """The most vectors of a nest of constant loops that is unrolled."""
 MOST_SUMS = 28
@@ -21,6 +23,8 @@ MOST_CALLS = 32
 and 0.70 of the time on Zen 5 if the rows of tiles of 14×64, 16×64 and 32×32 stay loops, and 0.98 of those of 8×64."""
 LARGEST_TILE = 8192
 """The most floats that a reduction holds beside its target, in registers or in the nearest cache."""
+BLOCK = 1024
+"""The most steps that a register tile sums at once, where a loop may have more: no error grows with all of them."""
 FEWEST_STEPS = 8
 """The least constant number of steps for which it does so in the nearest cache. In tiles of 32×48, a product of 480³ in
 blocks of 4, 8, 16 and 64 steps takes 1.38, 0.94, 0.78 and 0.55 of the time on Zen 5 that it takes in its target."""

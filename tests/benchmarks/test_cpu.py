@@ -119,6 +119,11 @@ def test_calls_wait_for_calm_moments() -> None:
     assert [hurried.wait(), hurried.wait()] == [True, False]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_probe_takes_time(threads: int) -> None:
+    assert 0 < product_seconds(threads) < 1
+
+
 def test_calls_that_do_not_end_calm_are_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     calm, loud = [1.0, 1.0], [1.0, 2.0]
     probes = iter([*calm, *loud, *calm])
@@ -132,7 +137,3 @@ def test_calls_that_do_not_end_calm_are_repeated(capsys: pytest.CaptureFixture[s
     assert outcome.calm == 0.5
     show(row(PRODUCT, outcome, MACHINE, 1, {}))
     assert "50% of the calls were calm" in capsys.readouterr().out
-
-
-def test_the_probe_takes_time() -> None:
-    assert 0 < product_seconds() < 1

@@ -11,11 +11,11 @@ import pytest
 
 from ilang_eq.c.emit import emit
 from ilang_eq.c.kernel import CKernel
-from ilang_eq.c.nodes import BLOCK
 from ilang_eq.lang.component import Component, i
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
 from ilang_eq.lower.ir import Assign, Constant, For, Statement
+from ilang_eq.lower.widths import BLOCK
 from tests.c import programs
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

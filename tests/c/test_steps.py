@@ -10,10 +10,9 @@ import pytest
 
 from ilang_eq import Component, I, i
 from ilang_eq.c.emit import emit
-from ilang_eq.c.nodes import BLOCK
 from ilang_eq.lang.wiring import wire
 from ilang_eq.lower import lower
-from ilang_eq.lower.widths import MOST_IN_ROW, MOST_SUMS, STEPS
+from ilang_eq.lower.widths import BLOCK, MOST_IN_ROW, MOST_SUMS, STEPS
 from tests.c.guarded import run_guarded
 from tests.golden import Golden
 

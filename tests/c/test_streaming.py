@@ -76,3 +76,46 @@ def test_the_more_arrays_are_gone_through_the_shorter_they_are_where_it_streams(
     """Those as long as the output, each once, but never a longer one than where there is no other."""
     (found,) = re.findall(rf">= (\d+) && .* >= {streamed.FEWEST}\)", emit(lower(wire(component))))
     assert int(found) == min(streamed.STREAMED_FLOATS, streamed.MOVED_FLOATS // arrays)
+
+
+def product(width: int = 32) -> Component:
+    tile = f"i:6,j:{width}"
+    return i(f"ik*kj~kij|{tile}|ijki'j'") >> i(f"+kij~ij|{tile}|ijki'j'0")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("terms", [1, 1024, 1025])
+@pytest.mark.parametrize("columns", [16, 31, 64, 144])
+def test_sums_past_the_caches_are_the_same(columns: int, terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit, in memory of every alignment, of few terms and in blocks."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((13, terms), np.float32), rng.standard_normal((terms, columns), np.float32)
+    expected = product().compile(threads=1)(x, y)
+    monkeypatch.setattr(streaming, "SUMMED_FLOATS", 1)
+    kernel = product().compile(threads=2)
+    for start in range(0, 20, 4):
+        memory = np.zeros(expected.size + 40, np.float32)
+        out = memory[start : start + expected.size].reshape(expected.shape)
+        np.testing.assert_array_equal(kernel(x, y, out=out), expected)
+        assert not memory[:start].any()
+        assert not memory[start + expected.size :].any()
+
+
+@pytest.mark.parametrize(
+    ("component", "streamed"),
+    [
+        (product(), True),
+        (product(24), False),
+        (i("ik*kj~kij|k:64,i:6,j:32|kijk'i'j'") >> i("+kij~ij|k:64,i:6,j:32|kijk'i'j'0"), False),
+        (product() >> (I & i("^ij~ij")), False),
+        (i("ik*jk~kij|i:4,j:4|ijki'j'") >> i("+kij~ij|i:4,j:4|ijki'j'0"), False),
+    ],
+    ids=["complete", "no whole lines", "in parts", "read again", "across lanes"],
+)
+def test_which_sums_go_past_the_caches(component: Component, streamed: bool) -> None:
+    source = emit(lower(wire(component)))
+    decided = re.findall(r"SELDOM\(STREAMS && .* in\d_\d <= 1024 &&", source)
+    assert bool(decided) == streamed
+    if streamed:
+        assert "stream16(" in source
+        assert "fence();" in source

@@ -50,6 +50,13 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
+// How many threads to share so much work with, of those that are awake: one for every 2 us, which meeting takes them.
+static inline int part_of_team(double work, int awake)
+{
+    const double most = work / 100000.0;
+    return most >= awake ? awake : most > 1.0 ? (int)most : 1;
+}
+
 static inline int thread_number(void)
 {
 #ifdef _OPENMP
@@ -627,12 +634,13 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
     scratch += padded(1);
     float *restrict add2_chunk2 = scratch;
     scratch += padded(ceil_div(in0_1, 32768));
+    const int awake = team_for(55.0 * in0_0 * in0_1, threads);
     for (int64_t i = 0; i < in0_0; i++) {
         // >ij~i
         max0[0] = -INFINITY;
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int team = team_for(5.0 * in0_1, threads);
+            const int team = part_of_team(5.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -645,7 +653,7 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         add2[0] = 0.0f;
         {
             const int64_t tasks = in0_1;
-            const int team = team_for(21.0 * in0_1, threads);
+            const int team = part_of_team(21.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -653,7 +661,7 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         }
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int team = team_for(6.0 * in0_1, threads);
+            const int team = part_of_team(6.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -668,7 +676,7 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
         }
         {
             const int64_t tasks = in0_1;
-            const int team = team_for(16.0 * in0_1, threads);
+            const int team = part_of_team(16.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -912,7 +920,7 @@ static void kernel_div3_late(const float *restrict in0, float *restrict out0, in
 {
     {
         const int64_t tasks = in0_0;
-        const int team = team_for(0.0 * in0_0 + 44.0 * in0_0 * in0_1, threads);
+        const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)
@@ -1123,7 +1131,7 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
 {
     {
         const int64_t tasks = in0_0;
-        const int team = team_for(0.0 * in0_0 + 44.0 * in0_0 * in0_1, threads);
+        const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)

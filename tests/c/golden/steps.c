@@ -50,6 +50,13 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
+// How many threads to share so much work with, of those that are awake: one for every 2 us, which meeting takes them.
+static inline int part_of_team(double work, int awake)
+{
+    const double most = work / 100000.0;
+    return most >= awake ? awake : most > 1.0 ? (int)most : 1;
+}
+
 // Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
 #define ZEN5 1
@@ -376,6 +383,7 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
 {
     float *restrict add0 = scratch;
     scratch += padded(10 * 48);
+    const int awake = team_for(4.0 * in0_0 * in0_1 * in1_1 + 16.0 * in0_1 * in1_1, threads);
     // +kij~ij|i:24,j:48,k:10|jkik'i'j'0
     for (int64_t j = 0; j < in1_1; j += 48) {
         if (in1_1 - j >= 48) {
@@ -401,7 +409,7 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
             // +kj~kj|j:48,k:10|jkk'j'
             {
                 const int64_t tasks = least(10, in0_1 - k);
-                const int team = team_for(4.0 * 10 * 48, threads);
+                const int team = part_of_team(16.0 * 10 * 48, awake);
                 const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
                 for (int64_t first = 0; first < tasks; first += share)
@@ -409,7 +417,7 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
             }
             {
                 const int64_t tasks = ceil_div(in0_0, 24);
-                const int team = team_for(4.0 * 10 * 48 * in0_0, threads);
+                const int team = part_of_team(4.0 * 10 * 48 * in0_0, awake);
                 const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
                 for (int64_t first = 0; first < tasks; first += share)
@@ -667,11 +675,12 @@ static void kernel_add2_few_rows(const float *restrict in0, const float *restric
 {
     float *restrict out0_chunk1 = scratch;
     scratch += padded(ceil_div(in0_1, 260) * in0_0 * 48);
+    const int awake = team_for(9.0 * in0_0 * in0_1 * in1_1 + 2.0 * in0_0 * in1_1 + 16.0 * in0_1 * in1_1, threads);
     // +kij~ij|i:24,j:48,k:10|jkik'i'j'0
     for (int64_t j = 0; j < in1_1; j += 48) {
         {
             const int64_t tasks = in0_0;
-            const int team = team_for(2.0 * 48 * in0_0, threads);
+            const int team = part_of_team(2.0 * 48 * in0_0, awake);
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -679,7 +688,7 @@ static void kernel_add2_few_rows(const float *restrict in0, const float *restric
         }
         {
             const int64_t tasks = ceil_div(in0_1, 260);
-            const int team = team_for(6.0 * 48 * in0_0 * in0_1 + 4.0 * 48 * in0_1, threads);
+            const int team = part_of_team(6.0 * 48 * in0_0 * in0_1 + 16.0 * 48 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
@@ -952,7 +961,7 @@ static void kernel_add2(const float *restrict in0, const float *restrict in1, fl
     // +kij~ij|i:24,j:48,k:10|jkik'i'j'0
     {
         const int64_t tasks = ceil_div(in1_1, 48);
-        const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 4.0 * in0_1 * in1_1, threads);
+        const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 16.0 * in0_1 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
         for (int64_t first = 0; first < tasks; first += share)

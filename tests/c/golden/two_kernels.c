@@ -50,6 +50,13 @@ static inline int team_for(double work, int threads)
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
 
+// How many threads to share so much work with, of those that are awake: one for every 2 us, which meeting takes them.
+static inline int part_of_team(double work, int awake)
+{
+    const double most = work / 100000.0;
+    return most >= awake ? awake : most > 1.0 ? (int)most : 1;
+}
+
 // Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
 #define ZEN5 1
@@ -192,11 +199,12 @@ static void kernel_add1_few_rows(float *restrict mul0_all, float *restrict out0,
 {
     float *restrict out0_chunk2 = scratch;
     scratch += padded(ceil_div(in0_1, 32768));
+    const int awake = team_for(2.0 * in0_0 + 10.0 * in0_0 * in0_1, threads);
     for (int64_t i = 0; i < in0_0; i++) {
         out0[i] = 0.0f;
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
-            const int team = team_for(6.0 * in0_1, threads);
+            const int team = part_of_team(6.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
             for (int64_t first = 0; first < tasks; first += share)
