@@ -104,6 +104,9 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         split_part_cycles=default.split_part_cycles,
         entry_cycles=default.entry_cycles,
         softness=default.softness,
+        shown=default.shown,
+        asked=default.asked,
+        sums_wait=default.sums_wait,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
         levels=tuple(_levels(caches, ns, cores, default.levels)),
     )

@@ -11,7 +11,8 @@ from math import log2
 import numpy as np
 
 from ilang_eq.extract import overlap
-from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE, WAITED
+from ilang_eq.extract.footprint import ELEMENT_BYTES, LINE
+from ilang_eq.extract.machine import WAITED
 from ilang_eq.extract.micro_kernel import BROADCASTS, SCRATCH
 from ilang_eq.extract.rows import Costs, Mask, Numbers, SizedRows
 from ilang_eq.extract.tally import STRIP

@@ -36,17 +36,18 @@ what passes through meanwhile pushes them out. 6 rows in 8 places take as long a
 DRIVES_OUT = 2.7
 """Share of a level from which nothing of such lines stays. 8, 9, 10 and 12 rows take 1.19, 1.29, 1.55 and 2.24 times as
 long as rows that lie elsewhere, on Zen 3."""
-WAITED = 672.0
-"""Cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that looks one
-instruction ahead: all of a tile is waited for, 3 times as long as for the byte where 224 are looked ahead, 2.1 times
-where 320 are. With 3 there, too, attention at two threads of a Zen 4 stores its weights, and takes 1.2 of the time."""
 WAITED_FAR = 336.0
-"""The same from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02 of the time."""
+"""As ``machine.WAITED``, from beyond a core's own caches. With 0, SwiGLU is summed in blocks on Zen 3, and takes 1.02
+of the time."""
 CROWDS = 9.5
 """Lines that take turns wait the part ``taken / CROWDS`` of the latency, within ``LANDS``. Lines 4 KiB apart, one
 float of each at a time, take 0.33, 0.55, 1.23, 1.73, 2.62 and 2.75 ns in the nearest cache of Zen 4 where 1.5, 2, 3, 4,
 6 and 8 times as many as there are places for take turns, whose second level has a latency of 4.1 ns; beside 24
 multiply-adds, which take 6.5 ns, as long in all as the longer of both (papers_notes/ecm.md)."""
+COLUMNS = 20.0
+"""How many times as long accumulators are waited for whose lines compete for few places: they are added to columns. In
+blocks of 256 and 512 steps, tiles of 8 × 64 of a product of 1024³ take 1.84 and 1.36 cycles a vector on Zen 4, 60 for
+each line that they add to, where rows of the result are 4 KiB apart; with 1040 columns 1.19 and 1.14."""
 LANDS = 0.2, 0.67
 """The least and the most of the latency."""
 START = 128
@@ -201,7 +202,7 @@ class Span(NamedTuple):
     and read before anything can be added to it. ``pace`` is how the loops go through it; what is ``split`` is read in
     vectors that lie in two lines each, as NumPy's arrays begin 16 bytes into one. So many of its rows as
     ``abreast`` gain by coming side by side, of ``streams`` that do, and the share ``turning`` of it comes in turns with
-    other rows. Its runs begin at so many ``offsets`` in a page.
+    other rows. Its runs begin at so many ``offsets`` in a page. Lanes of what goes in ``columns`` lie in several rows.
     """
 
     runs: float
@@ -216,6 +217,7 @@ class Span(NamedTuple):
     streams: float = 1.0
     turning: float = 0.0
     offsets: float = 1.0
+    columns: bool = False
 
     def traffic(self, source: Level) -> Traffic:
         """What fetching it from ``source`` moves; no core waits for stores."""
@@ -307,11 +309,13 @@ class Cache:
     def fetch(self, span: Span) -> Traffic:
         """What bringing ``span`` in moves."""
         traffic = span.traffic(self.source)
-        short = span.run <= LINE and span.runs * span.run < span.bytes and not span.accumulated
+        short = span.run <= LINE and span.runs * span.run < span.bytes and span.accumulated <= span.columns
         near = short and not self.source.shared
         taken = span.occupies(self.level)
         if not near or not span.bytes <= self.level.bytes < taken:
             return traffic
+        if span.columns:
+            return traffic.times(COLUMNS)
         return Traffic(contending=traffic.all, crowded=traffic.all * landing(taken / self.level.bytes))
 
 

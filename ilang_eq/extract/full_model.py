@@ -22,7 +22,6 @@ from ilang_eq.extract.footprint import (
     ELEMENT_BYTES,
     LINE,
     PAGE,
-    WAITED,
     WAITED_FAR,
     ByBuffer,
     Cache,
@@ -132,7 +131,7 @@ def program_cost(
     """
     known = Costed() if known is None else known
     program = collapsed(program)
-    whole = bytes_of((b for b in program.buffers if b.role != "local"), extents)
+    whole = bytes_of(program.buffers, extents)
     fetched = tuple(
         (inner, outer, 1.0 - lost) for inner, outer in pairwise(machine.levels) if (lost := _lost(whole, inner))
     )
@@ -259,7 +258,8 @@ def _nest(
     What another level moves makes no nest faster: the more the longest part takes, the less of the others shows, but by
     a share of that.
     """
-    cost = NestCost(tuple((computing(time),) for time in issued.times))
+    shares = overlap.Shares.of(machine)
+    cost = NestCost(tuple((computing(time, shares),) for time in issued.times))
     for inner, outer, there in fetched:
         moved = [
             _asked(*phase) for phase in zip(region.phases(Cache(inner, outer), there), issued.copied, strict=False)
@@ -336,7 +336,7 @@ def _lines_in_two(
     phases: list[Phase] = []
     for (issue, *others), found in zip(cost.phases, moves, strict=False):
         read = sum(traffic.all / LINE * cycles.get(buffer, 0.0) for buffer, traffic in found.items())
-        phases.append((computing(issue.seconds / NS + read / machine.clock_ghz * share), *others))
+        phases.append((computing(issue.seconds / NS + read / machine.clock_ghz * share, issue.shares), *others))
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
@@ -386,11 +386,11 @@ def _moving(
         own = () if outer.shared else found.items()
         bytes_ = moved.bytes + sum([t.apart for buffer, t in own if buffer not in known.panels])
         seconds, awaited = ((_transfer(bytes_ - less, share, outer) + hidden) * NS for less in (spared, asked))
-        waited = moved.waited * (WAITED_FAR if outer.shared else WAITED) / machine.window / outer.bandwidth
+        waited = moved.waited * (WAITED_FAR if outer.shared else machine.sums_wait) / machine.window / outer.bandwidth
         issue, *others = parts
-        computed = computing(issue.seconds / NS + waited * share)
+        computed = computing(issue.seconds / NS + waited * share, issue.shares)
         followed = _transfer(sum([found[name].bytes for name in in_order if name in found]), share, outer) * NS
-        part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited))
+        part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited), issue.shares)
         phases.append((computed, *others, part))
         stall += (1.0 - machine.hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
@@ -413,7 +413,7 @@ def _waiting_for_stores(cost: NestCost, rows: Sequence[bool], machine: Machine) 
     hidden = 0.0
     for parts, adds in zip(cost.phases, rows, strict=True):
         moved = next((part.seconds for part in parts if part.name == memory), 0.0)
-        hidden += (1.0 - overlap.SHOWN) * min(parts[0].seconds, moved) if adds else 0.0
+        hidden += (1.0 - machine.shown) * min(parts[0].seconds, moved) if adds else 0.0
     return replace(cost, stall=cost.stall + hidden)
 
 
@@ -438,8 +438,8 @@ def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: floa
     cost = replace(cost, stall=cost.stall + (1.0 - machine.hides) * sum(seconds))
     if not machine.hides:
         return cost
-    hidden = [Part("pages", each * machine.hides, each * machine.hides) for each in seconds]
-    phases = [(*parts, part) for parts, part in zip(cost.phases, hidden, strict=False)]
+    hidden = (Part("pages", each * machine.hides, each * machine.hides) for each in seconds)
+    phases = [(*parts, part._replace(shares=parts[0].shares)) for parts, part in zip(cost.phases, hidden, strict=False)]
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 

@@ -33,6 +33,16 @@ _TABLES = ("vector", "scalar", "levels")
 Share = float
 """From 0 to 1."""
 
+SHOWN = 0.3
+"""The share of what is shorter that shows beside something longer, where no more is known of a machine."""
+ASKED = 0.15
+"""The same of what is asked for ahead (``c/ahead.py``). Of 0.3, 0.15, 0.1, 0.05 and 0, softmax and attention are ranked
+best with this, and the other workloads of ``benchmarks.ranking`` alike, on Cascade Lake. On Zen 4 little shows: with
+0.2 and 0.05 for both, 96.1 and 95.2 % of two samples' pairs are in order, and 95.8 and 95.0 with 0.3 and 0.15."""
+WAITED = 672.0
+"""``Machine.sums_wait`` where no more is known: all of a tile is waited for, 3 times as long as for the byte where 224
+instructions are looked ahead. On Zen 4 a tile of 32 × 8 whose sums come out of the second level takes 40 cycles besides
+its 256 for 16 steps, and 55 with them in the nearest: a half ranks best (0: 95.5 and 94.5 % of pairs)."""
 ALONE = 1.35
 """How many times as long functions take in loops over single vectors; in tiles, too, where nothing else is known."""
 
@@ -159,6 +169,10 @@ class Machine:
             it is fetched first. Norms of rows take 1.3 to 1.8 times as long so on Zen 4 as past the caches. On Zen 5,
             where 64 MiB are read in 1.4 ms, copies take 3.05, and past the caches 2.4.
         past: what one counts as that goes past them.
+        shown: the share of moving data out of some level that shows beside something longer.
+        asked: the same where it is asked for ahead (``c/ahead.py``).
+        sums_wait: the cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that
+            looks one instruction ahead.
         entry_cycles: setting up the loop around a register tile, and leaving it, where accumulators are waited for.
         softness: how soft ceilings are that are nearly reached at once: their norm of this order counts. Of 23 register
             tiles in the nearest cache, most take within 4 % of that of order 6 on Cascade Lake; of 19 on Zen 3, from
@@ -190,6 +204,9 @@ class Machine:
     split_part_cycles: float = 0.75
     entry_cycles: float = 4.0
     softness: float = 6.0
+    shown: Share = SHOWN
+    asked: Share = ASKED
+    sums_wait: float = WAITED
     spill_slots: float = 6.0
     alone: float = ALONE
     port_bits: int = 2048

@@ -22,6 +22,8 @@ class Part(NamedTuple):
     see it coming, and what comes for the first time is asked for ahead (``c/ahead.py``). Of rows side by side they are
     further ahead than of one: 32 heads' products of 8192 rows take 0.75 and 0.70 of the time two and four heads at a
     time.
+
+    As much as ``shares`` say shows of it where something else takes longer.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Part(NamedTuple):
     shared: bool = False
     early: bool = False
     followed: float = 0.0
+    shares: overlap.Shares = overlap.USUAL
 
     def shown(self, longest: Part) -> float:
         """The seconds that show beside ``longest``: fewer where that was asked for.
@@ -43,10 +46,10 @@ class Part(NamedTuple):
         awaited = self.awaited - self.followed if hides else self.awaited
         asked = self.seconds - awaited
         ahead = 1.0 - (longest.awaited - longest.followed if leads else longest.awaited) / longest.seconds
-        waiting = overlap.SHOWN - (overlap.SHOWN - overlap.ASKED) * ahead
+        waiting = self.shares.shown - (self.shares.shown - self.shares.asked) * ahead
         if (self.shared or self.early) and longest.name == ISSUE:
             waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
-        return waiting * awaited + overlap.ASKED * asked * self.seconds / longest.seconds
+        return waiting * awaited + self.shares.asked * asked * self.seconds / longest.seconds
 
 
 Phase = tuple[Part, ...]
@@ -72,12 +75,11 @@ class NestCost:
         Blocks of rows are asked for in bursts, of more lines than can be under way: log-softmax of rows of 1000 floats
         takes 1.25, 1.3 and 1.6 times as long in blocks of 2, 4 and 8 rows on Zen 5, softmax of 1024 1.1 to 1.3.
         """
-        seconds: dict[str, float] = {}
+        seconds: dict[tuple[str, overlap.Shares], float] = {}
         for part in (part for phase in self.phases for part in phase):
-            seconds[part.name] = seconds.get(part.name, 0.0) + part.seconds
-        return replace(
-            self, phases=(tuple(Part(name, each, 0.0 if asked else each) for name, each in seconds.items()),)
-        )
+            seconds[part.name, part.shares] = seconds.get((part.name, part.shares), 0.0) + part.seconds
+        together = (Part(name, each, 0.0 if asked else each, shares=shares) for (name, shares), each in seconds.items())
+        return replace(self, phases=(tuple(together),))
 
     def running_on(self, name: str, share: float) -> NestCost:
         """The same with the ``share`` of what the level ``name`` moves on its way while other phases compute."""
@@ -98,9 +100,9 @@ class NestCost:
         return replace(self, phases=tuple(phases))
 
 
-def computing(nanoseconds: float) -> Part:
+def computing(nanoseconds: float, shares: overlap.Shares = overlap.USUAL) -> Part:
     """Issuing instructions for so long."""
-    return Part(ISSUE, nanoseconds * NS, nanoseconds * NS)
+    return Part(ISSUE, nanoseconds * NS, nanoseconds * NS, shares=shares)
 
 
 def _seconds(phase: Phase) -> float:

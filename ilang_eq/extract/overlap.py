@@ -7,14 +7,24 @@ without a soft-cap, softmax, a log-sum-exp and a Gaussian sum, on a core of Emer
 
 from __future__ import annotations
 
-from ilang_eq.extract.machine import Level
+from typing import NamedTuple
 
-SHOWN = 0.3
-"""The share of what is shorter that shows beside something longer."""
+from ilang_eq.extract.machine import ASKED, SHOWN, Level, Machine
 
-ASKED = 0.15
-"""The same of what is asked for ahead (``c/ahead.py``). Of 0.3, 0.15, 0.1, 0.05 and 0, softmax and attention are ranked
-best with this, and the other workloads of ``benchmarks.ranking`` alike, on Cascade Lake."""
+
+class Shares(NamedTuple):
+    """How much of what is shorter shows beside something longer: ``shown``, and of what is ``asked`` for ahead."""
+
+    shown: float = SHOWN
+    asked: float = ASKED
+
+    @classmethod
+    def of(cls, machine: Machine) -> Shares:
+        """What is known of ``machine``."""
+        return cls(machine.shown, machine.asked)
+
+
+USUAL = Shares()
 
 UNDER = 2.0
 """How soon what comes out of a level beyond the core's own caches, or of any where ``Machine.early`` says so, shows

@@ -330,6 +330,7 @@ def _span(array: _Array, counts: tuple[float, ...], before: Span, code: Code = "
         streams,
         turned,
         offsets_of(left, strides) if runs > 1.0 else 1.0,
+        before.columns,
     )
 
 
@@ -433,6 +434,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
             array = arrays[place.buffer]
             array = array._replace(asked=True) if asked and array.argument else array
             vectors = loop.variable in place.indices[-1].variables and (loop.width or LINE) * ELEMENT_BYTES > SHORT
+            *outer, last = (loop.variable in index.variables for index in place.indices)
             element = Span(
                 1.0,
                 ELEMENT_BYTES,
@@ -442,6 +444,7 @@ def _touches(loop: Loop, arrays: Mapping[str, _Array]) -> list[_Touch]:
                 Pace(ELEMENT_BYTES),
                 accumulated,
                 array.argument and vectors,
+                columns=accumulated and any(outer) and not last,
             )
             counts = (1.0,) * len(place.indices)
             touches.append(_Touch(name, place, array, counts, _span(array, counts, element)))

@@ -213,7 +213,7 @@ class Tally:
             if place.buffer in self.known.asked and self.width(term.mask) * _SIZE == LINE:
                 lines = self.stack.executions(term.mask) / self.width(term.mask)
                 self.slots += ASK_SLOTS * lines
-                self.loaded += lines * LINE
+                self.loaded += lines * self.machine.port_lanes * _SIZE
 
     def operate(self, rate: RateName, mask: Mask, times: float) -> None:
         """Charge ``times`` scalar operations on a term that moves with ``mask``."""
@@ -262,9 +262,8 @@ class Tally:
         self.slots += times * each if apart else times / width
         if width > 1 and place.buffer not in self.known.padded:
             self.masking += times * MASKED_CYCLES / self.machine.clock_ghz
-        # an element takes a port as long as a vector does, and as long as the register that it is spread over
-        spread = self.lanes if self.spreads(mask) else 1
-        return times * _SIZE * (1 if apart else max(self.filling(width), spread))
+        # an element takes a port as long as a vector does that fills it
+        return times * _SIZE * (1 if apart else self.filling(width))
 
     def spreads(self, mask: Mask, apart: bool = False) -> bool:
         """Are elements spread over registers? What a single vector takes stays an operand in memory.

@@ -66,3 +66,12 @@ def test_no_more_comes_meanwhile_than_other_phases_have_time_for() -> None:
     assert [part.seconds for part in found.phases[0]] == pytest.approx([1e-9, 2.5e-9])
     alone = NestCost((reading,))
     assert alone.running_on("memory", 1.0) == alone
+
+
+def test_what_shows_is_the_machines() -> None:
+    """Half as much of a transfer shows where a description says so; once together, too."""
+    issue = Part("issue", 10.0, 10.0)
+    level = Part("L2", 4.0, 4.0, shares=overlap.Shares(overlap.SHOWN / 2, 0.0))
+    assert level.shown(issue) == pytest.approx(overlap.SHOWN * 2.0)
+    assert NestCost(((issue, level),)).merged(asked=False).seconds == pytest.approx(10.0 + overlap.SHOWN * 2.0)
+    assert NestCost(((issue, level),)).merged().seconds == pytest.approx(10.0)

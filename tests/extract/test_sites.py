@@ -17,7 +17,8 @@ from ilang_eq.lang.graph import Value
 from ilang_eq.lang.unwiring import unwire
 from ilang_eq.lang.wiring import wire
 
-MACHINE = load("x86_64_zen4")
+MACHINE = replace(load("x86_64_zen4"), shown=0.3, asked=0.15)
+"""Where transfers hide less: a site further in gains 2 % there, and 0.8 on a Zen 4, which the model does not know."""
 ROWS = (I & i(">ij~i|j:256|")) >> i("ij-i~ij||i1j") >> i("^ij~ij||ij0")
 APART = ROWS >> (I & i("+ij~i||i0j")) >> i("ij/i~ij||i10j")
 IN_PARTS = ROWS >> (I & i("+ij~i|j:128|i0jj'")) >> i("ij/i~ij||i10j")
