@@ -79,7 +79,7 @@ def _from_torch(torch: ModuleType, tensor: Any, what: str) -> NDArray[Any]:
 def tensor_views(tensors: object) -> tuple[NDArray[Any], ...] | None:
     """A tuple of dense torch CPU tensors as NumPy sees them; None if it is anything else, or a gradient is due."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensors, tuple) or not tensors or type(tensors[0]) is np.ndarray:
+    if torch is None or not isinstance(tensors, tuple) or not tensors:
         return None
     recording = torch.is_grad_enabled()
     views: list[NDArray[Any]] = []
@@ -140,6 +140,11 @@ def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
     with room_for(f"a result of shape {shape}"):
         fresh = result(shape) if large(shape) else np.empty(shape, dtype=np.float32)
     return sys.modules["torch"].from_numpy(fresh) if as_torch else fresh, fresh
+
+
+def returned(results: Sequence[Array]) -> Any:
+    """How a kernel returns its results, and takes memory for them: one alone, or else a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def given_outputs(out: Any, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Floats]) -> list[tuple[Array, Floats]]:

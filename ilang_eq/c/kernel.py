@@ -6,7 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,12 @@ import numpy as np
 from ilang_eq.c.arrays import (
     ALIGNMENT,
     FLOAT32,
-    Array,
     Floats,
     as_floats,
     as_readable,
     empty,
     given_outputs,
+    returned,
     room_for,
     tensor_views,
     uses_torch,
@@ -46,9 +46,18 @@ _PAGE = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What one combination of input shapes leads to: the outputs, the floats of workspace, and how to enter quickly."""
+    """What one combination of input shapes leads to.
+
+    Attributes:
+        outputs: their shapes.
+        fresh: makes NumPy arrays for them.
+        workspace: how many floats of it the kernel needs.
+        call: what ``enter`` needs to know, kept at ``address``.
+        enter: the quick way in.
+    """
 
     outputs: Shapes
+    fresh: Callable[[], Any]
     workspace: int
     call: Call
     address: int
@@ -141,10 +150,8 @@ class CKernel:
             ArrayError: arrays of the wrong number, type or shape, or an ``out`` that cannot be written.
             BuildError: at the first call, if the kernel cannot be compiled.
         """
-        results = self.quickly(arrays, out)
-        if results is None:
-            results = self.carefully(arrays, out)
-        return results[0] if len(results) == 1 else results
+        result = self.quickly(arrays, out)
+        return self.carefully(arrays, out) if result is None else result
 
     def prepare(self, **constants: Any) -> Prepared:
         """This kernel for inputs that stay the same, with all that depends on them alone computed, once.
@@ -176,38 +183,22 @@ class CKernel:
         _, first, rest = halves(self, frozenset(constants))
         return (*(half.source for half in (first, rest) if half.program.outputs), ENTRY_SOURCE)
 
-    def quickly(self, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
-        """The outputs, for plain arrays of the shapes of the call before; None, with nothing run, for others."""
+    def quickly(self, arrays: tuple[Any, ...], out: Any) -> Any:
+        """What a call returns, for plain arrays of the shapes of the call before; for others None, with nothing run."""
         signature = self._last
         if signature is None:
             return None
-        views = tensor_views(arrays)
-        if views is not None:
-            return self._quick_tensors(signature, views, out)
-        if out is None:
-            results = tuple([result(s) if large(s) else np.empty(s, FLOAT32) for s in signature.outputs])
+        if arrays and type(arrays[0]) is not np.ndarray:
+            arrays, result, memory = _of_tensors(arrays, out, signature.outputs)
         else:
-            results = (out,) if len(signature.outputs) == 1 else out
-        return results if self._entered(signature, arrays, results) else None
-
-    def _quick_tensors(self, signature: _Signature, arrays: tuple[Any, ...], out: Any) -> tuple[Array, ...] | None:
-        """``quickly`` with torch tensors, of which ``arrays`` are views."""
-        if out is None:
-            results, views = zip(*[empty(shape, True) for shape in signature.outputs], strict=True)
-        else:
-            results = (out,) if len(signature.outputs) == 1 else out
-            views = tensor_views(results)
-        return results if self._entered(signature, arrays, views) else None
-
-    def _entered(self, signature: _Signature, arrays: tuple[object, ...], results: object) -> bool:
-        """Whether the kernel has run: ``caller.py`` says when it does not."""
+            result = memory = signature.fresh() if out is None else out
         workspace = self._workspace.address(signature.workspace) if signature.workspace else 0
-        code = signature.enter(arrays, results, signature.address, workspace, threads_now(self.threads))
+        code = signature.enter(arrays, memory, signature.address, workspace, threads_now(self.threads))
         assert code <= 0, f"the kernel refused its arguments with code {code}"
-        return code != NOT_QUICK
+        return None if code == NOT_QUICK else result
 
-    def carefully(self, arrays: Sequence[Any], out: Any) -> tuple[Array, ...]:
-        """The outputs of any call: everything is checked, converted where that is allowed, and run."""
+    def carefully(self, arrays: Sequence[Any], out: Any) -> Any:
+        """What any call returns: everything is checked, converted where that is allowed, and run."""
         as_torch = uses_torch(arrays)
         inputs = self._checked(arrays)
         shapes = tuple(array.shape for array in inputs)
@@ -222,7 +213,7 @@ class CKernel:
                 raise ArrayError("out is not of the inputs' kind", expected="torch tensors for torch, NumPy for NumPy")
             results = given_outputs(out, outputs, inputs)
         self._run([as_readable(array) for array in inputs], [view for _, view in results], self._signature(shapes))
-        return tuple([array for array, _ in results])
+        return returned([array for array, _ in results])
 
     def _checked(self, arrays: Sequence[Any]) -> list[Floats]:
         ranks = self.program.ranks
@@ -248,8 +239,9 @@ class CKernel:
             )
         if len(self._signatures) >= _MOST_SIGNATURES:
             self._signatures.clear()
-        self._signatures[shapes] = _Signature(outputs, workspace, call, ctypes.addressof(call), quick_entry())
-        return self._signatures[shapes]
+        signature = _Signature(outputs, _maker(outputs), workspace, call, ctypes.addressof(call), quick_entry())
+        self._signatures[shapes] = signature
+        return signature
 
     def _run(self, inputs: Sequence[Floats], outputs: Sequence[Floats], signature: _Signature) -> None:
         """Run the kernels on arrays that have been checked."""
@@ -266,6 +258,27 @@ class CKernel:
                 outputs[position][...] = inputs[self.program.inputs.index(name)]
             else:
                 outputs[position][...] = outputs[self.program.outputs.index(name)]
+
+
+def _maker(outputs: Shapes) -> Callable[[], Any]:
+    """A function that makes NumPy arrays of these shapes, as a call returns them."""
+    makers = [partial(result, shape) if large(shape) else partial(np.empty, shape, FLOAT32) for shape in outputs]
+    return makers[0] if len(makers) == 1 else lambda: tuple([make() for make in makers])
+
+
+def _of_tensors(tensors: tuple[Any, ...], out: Any, outputs: Shapes) -> tuple[Any, Any, Any]:
+    """Torch ``tensors`` as NumPy sees them; what the call returns, ``out`` if that is given; and that as NumPy sees it.
+
+    What NumPy does not see is None, with which no kernel is entered.
+    """
+    arrays = tensor_views(tensors)
+    if arrays is None:
+        return None, None, None
+    if out is None:
+        results, views = zip(*[empty(shape, True) for shape in outputs], strict=True)
+        return arrays, returned(results), returned(views)
+    views = tensor_views((out,) if len(outputs) == 1 else out)
+    return arrays, out, None if views is None else returned(views)
 
 
 def _pointers(arrays: Sequence[Floats]) -> ctypes.Array[ctypes.c_void_p]:

@@ -52,5 +52,7 @@ def threads_now(threads: int) -> int:
     """``threads``, or 1 in a process forked from one that had used OpenMP."""
     if threads == 1 or _OpenMP.lost:
         return 1
-    _OpenMP.started = True
+    if not _OpenMP.started:
+        # only once: what Python remembers of a class is lost whenever an attribute is set
+        _OpenMP.started = True
     return threads

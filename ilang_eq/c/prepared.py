@@ -36,12 +36,10 @@ class Prepared:
         if len(arrays) != wanted:
             raise ArrayError(f"{len(arrays)} arrays for a kernel of {wanted} inputs that are not constant")
         given = (*arrays, *self.fixed)
-        results = self.kernel.quickly(given, out)
-        if results is None:
-            results = self._carefully(arrays, out)
-        return results[0] if len(results) == 1 else results
+        result = self.kernel.quickly(given, out)
+        return self._carefully(arrays, out) if result is None else result
 
-    def _carefully(self, arrays: Sequence[Any], out: Any) -> tuple[Array, ...]:
+    def _carefully(self, arrays: Sequence[Any], out: Any) -> Any:
         if self.whole is not None and any(0 in getattr(array, "shape", ()) for array in arrays):
             return self.whole.carefully(merged(arrays, self.constants), out)
         return self.kernel.carefully((*arrays, *self.fixed), out)
