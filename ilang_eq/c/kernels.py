@@ -252,13 +252,18 @@ class _TaskFunction:
         ]
 
     def dispatch(self, body: Sequence[str], private: Sequence[Buffer]) -> list[str]:
-        """The loop over shares of the tasks, given the inside of their function."""
+        """The loop over shares of the tasks, given the inside of their function.
+
+        All tasks at once are none of OpenMP's: GCC's library takes 0.3 µs and a system call for a team of one.
+        """
         tasks = " * ".join(trips_text(loop) for loop in self.node.loops)
         grain = ELEMENT_GRAIN if innermost(self.node.loops[-1]) else 1
         slices = " + ".join(floats_text(buffer) for buffer in private)
         signature = self.signature(body)
-        before = ("first", "least(first + share, tasks)", *(p.removeprefix("int64_t ") for p in signature.before[2:]))
-        call = signature.call(body, before, scratch=f"scratch + thread_number() * ({slices})")
+        around = [p.removeprefix("int64_t ") for p in signature.before[2:]]
+        of_thread = f"scratch + thread_number() * ({slices})"
+        call = signature.call(body, ("first", "least(first + share, tasks)", *around), scratch=of_thread)
+        alone = signature.call(body, ("0", "tasks", *around), scratch="scratch")
         work = work_text([self.node.loops[0]])
         team = f"part_of_team({work}, awake)" if self.again else f"team_for({work}, threads)"
         return [
@@ -266,9 +271,13 @@ class _TaskFunction:
             f"    const int64_t tasks = {tasks};",
             f"    const int team = {team};",
             f"    const int64_t share = share_of(tasks, team, {grain});",
-            "#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)",
-            "    for (int64_t first = 0; first < tasks; first += share)",
-            f"        {call};",
+            "    if (share < tasks) {",
+            "#pragma omp parallel for schedule(dynamic) num_threads(team)",
+            "        for (int64_t first = 0; first < tasks; first += share)",
+            f"            {call};",
+            "    } else if (tasks > 0) {",
+            f"        {alone};",
+            "    }",
             "}",
         ]
 

@@ -377,9 +377,13 @@ static void kernel_map0(const float *restrict in0, float *restrict out0, int64_t
         const int64_t tasks = in0_0;
         const int team = team_for(20.0 * in0_0, threads);
         const int64_t share = share_of(tasks, team, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_map0(first, least(first + share, tasks), in0, out0, in0_0);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_map0(first, least(first + share, tasks), in0, out0, in0_0);
+        } else if (tasks > 0) {
+            tasks_map0(0, tasks, in0, out0, in0_0);
+        }
     }
 }
 

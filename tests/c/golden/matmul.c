@@ -446,9 +446,13 @@ static void kernel_add1(const float *restrict in0, const float *restrict in1, fl
         const int64_t tasks = ceil_div(in0_0, 6) * ceil_div(in1_1, 32);
         const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 2.0 * in0_0 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add1(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add1(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+        } else if (tasks > 0) {
+            tasks_add1(0, tasks, in0, in1, out0, in0_0, in0_1, in1_1);
+        }
     }
 }
 

@@ -642,9 +642,13 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t tasks = ceil_div(in0_1, 32768);
             const int team = part_of_team(5.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows(first, least(first + share, tasks), i, in0, max0_chunk1, in0_0, in0_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_div3_few_rows(first, least(first + share, tasks), i, in0, max0_chunk1, in0_0, in0_1);
+            } else if (tasks > 0) {
+                tasks_div3_few_rows(0, tasks, i, in0, max0_chunk1, in0_0, in0_1);
+            }
         }
         for (int64_t j_chunk = 0; j_chunk < in0_1; j_chunk += 32768) {
             max0[0] = larger(max0_chunk1[j_chunk / 32768], max0[0]);
@@ -655,17 +659,25 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t tasks = in0_1;
             const int team = part_of_team(21.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, out0, max0, in0_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, out0, max0, in0_1);
+            } else if (tasks > 0) {
+                tasks_div3_few_rows_2(0, tasks, i, in0, out0, max0, in0_1);
+            }
         }
         {
             const int64_t tasks = ceil_div(in0_1, 32768);
             const int team = part_of_team(6.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_3(first, least(first + share, tasks), i, out0, add2_chunk2, in0_0, in0_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_div3_few_rows_3(first, least(first + share, tasks), i, out0, add2_chunk2, in0_0, in0_1);
+            } else if (tasks > 0) {
+                tasks_div3_few_rows_3(0, tasks, i, out0, add2_chunk2, in0_0, in0_1);
+            }
         }
         for (int64_t j_chunk_block = 0; j_chunk_block < in0_1; j_chunk_block += 2097152) {
             float add2_block1 = 0.0f;
@@ -678,9 +690,13 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int64_t tasks = in0_1;
             const int team = part_of_team(16.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, add2, in0_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, add2, in0_1);
+            } else if (tasks > 0) {
+                tasks_div3_few_rows_4(0, tasks, i, out0, add2, in0_1);
+            }
         }
     }
 }
@@ -922,9 +938,13 @@ static void kernel_div3_late(const float *restrict in0, float *restrict out0, in
         const int64_t tasks = in0_0;
         const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_div3_late(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(2 * in0_1)));
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3_late(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(2 * in0_1)));
+        } else if (tasks > 0) {
+            tasks_div3_late(0, tasks, in0, out0, in0_0, in0_1, scratch);
+        }
     }
 }
 
@@ -1133,9 +1153,13 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
         const int64_t tasks = in0_0;
         const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1);
+        } else if (tasks > 0) {
+            tasks_div3(0, tasks, in0, out0, in0_0, in0_1);
+        }
     }
 }
 

@@ -187,9 +187,13 @@ static void kernel_add0(const float *restrict in0, float *restrict out0, int64_t
         const int64_t tasks = ceil_div(in0_0, 32768);
         const int team = team_for(6.0 * in0_0, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add0(first, least(first + share, tasks), in0, out0_chunk1, in0_0);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add0(first, least(first + share, tasks), in0, out0_chunk1, in0_0);
+        } else if (tasks > 0) {
+            tasks_add0(0, tasks, in0, out0_chunk1, in0_0);
+        }
     }
     for (int64_t i_chunk_block = 0; i_chunk_block < in0_0; i_chunk_block += 2097152) {
         float out0_block = 0.0f;

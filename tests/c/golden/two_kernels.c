@@ -206,9 +206,13 @@ static void kernel_add1_few_rows(float *restrict mul0_all, float *restrict out0,
             const int64_t tasks = ceil_div(in0_1, 32768);
             const int team = part_of_team(6.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_add1_few_rows(first, least(first + share, tasks), i, mul0_all, out0_chunk2, in0_0, in0_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_add1_few_rows(first, least(first + share, tasks), i, mul0_all, out0_chunk2, in0_0, in0_1);
+            } else if (tasks > 0) {
+                tasks_add1_few_rows(0, tasks, i, mul0_all, out0_chunk2, in0_0, in0_1);
+            }
         }
         for (int64_t j_chunk_block = 0; j_chunk_block < in0_1; j_chunk_block += 2097152) {
             float out0_block1 = 0.0f;
@@ -275,9 +279,13 @@ static void kernel_add1(float *restrict mul0_all, float *restrict out0, int64_t 
         const int64_t tasks = in0_0;
         const int team = team_for(2.0 * in0_0 + 4.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add1(first, least(first + share, tasks), mul0_all, out0, in0_0, in0_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add1(first, least(first + share, tasks), mul0_all, out0, in0_0, in0_1);
+        } else if (tasks > 0) {
+            tasks_add1(0, tasks, mul0_all, out0, in0_0, in0_1);
+        }
     }
 }
 
