@@ -235,9 +235,13 @@ static void kernel_add0(const float *restrict in1, float *restrict add0_all, int
         const int64_t tasks = ceil_div(in1_1, 16) * in0_1;
         const int team = team_for(16.0 * in0_1 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add0(first, least(first + share, tasks), in1, add0_all, in0_1, in1_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add0(first, least(first + share, tasks), in1, add0_all, in0_1, in1_1);
+        } else if (tasks > 0) {
+            tasks_add0(0, tasks, in1, add0_all, in0_1, in1_1);
+        }
     }
 }
 
@@ -485,9 +489,13 @@ static void kernel_add2(const float *restrict in0, float *restrict out0, float *
         const int64_t tasks = ceil_div(in1_1, 16) * ceil_div(in0_0, 4);
         const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 2.0 * in0_0 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add2(first, least(first + share, tasks), in0, out0, add0_all, in0_0, in0_1, in1_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add2(first, least(first + share, tasks), in0, out0, add0_all, in0_0, in0_1, in1_1);
+        } else if (tasks > 0) {
+            tasks_add2(0, tasks, in0, out0, add0_all, in0_0, in0_1, in1_1);
+        }
     }
 }
 

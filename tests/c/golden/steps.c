@@ -411,17 +411,25 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
                 const int64_t tasks = least(10, in0_1 - k);
                 const int team = part_of_team(16.0 * 10 * 48, awake);
                 const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add2_shared_tiles(first, least(first + share, tasks), j, k, in1, add0, in0_1, in1_1);
+                if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                    for (int64_t first = 0; first < tasks; first += share)
+                        tasks_add2_shared_tiles(first, least(first + share, tasks), j, k, in1, add0, in0_1, in1_1);
+                } else if (tasks > 0) {
+                    tasks_add2_shared_tiles(0, tasks, j, k, in1, add0, in0_1, in1_1);
+                }
             }
             {
                 const int64_t tasks = ceil_div(in0_0, 24);
                 const int team = part_of_team(4.0 * 10 * 48 * in0_0, awake);
                 const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add2_shared_tiles_2(first, least(first + share, tasks), j, k, in0, out0, add0, in0_0, in0_1, in1_1);
+                if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                    for (int64_t first = 0; first < tasks; first += share)
+                        tasks_add2_shared_tiles_2(first, least(first + share, tasks), j, k, in0, out0, add0, in0_0, in0_1, in1_1);
+                } else if (tasks > 0) {
+                    tasks_add2_shared_tiles_2(0, tasks, j, k, in0, out0, add0, in0_0, in0_1, in1_1);
+                }
             }
         }
     }
@@ -682,17 +690,25 @@ static void kernel_add2_few_rows(const float *restrict in0, const float *restric
             const int64_t tasks = in0_0;
             const int team = part_of_team(2.0 * 48 * in0_0, awake);
             const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_add2_few_rows(first, least(first + share, tasks), j, out0, in1_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_add2_few_rows(first, least(first + share, tasks), j, out0, in1_1);
+            } else if (tasks > 0) {
+                tasks_add2_few_rows(0, tasks, j, out0, in1_1);
+            }
         }
         {
             const int64_t tasks = ceil_div(in0_1, 260);
             const int team = part_of_team(6.0 * 48 * in0_0 * in0_1 + 16.0 * 48 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_add2_few_rows_2(first, least(first + share, tasks), j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
+            if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+                for (int64_t first = 0; first < tasks; first += share)
+                    tasks_add2_few_rows_2(first, least(first + share, tasks), j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
+            } else if (tasks > 0) {
+                tasks_add2_few_rows_2(0, tasks, j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
+            }
         }
         for (int64_t k_chunk = 0; k_chunk < in0_1; k_chunk += 260) {
             for (int64_t i = 0; i < in0_0; i += 24) {
@@ -963,9 +979,13 @@ static void kernel_add2(const float *restrict in0, const float *restrict in1, fl
         const int64_t tasks = ceil_div(in1_1, 48);
         const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 16.0 * in0_1 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
-#pragma omp parallel for schedule(dynamic) num_threads(team) if (share < tasks)
-        for (int64_t first = 0; first < tasks; first += share)
-            tasks_add2(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+        if (share < tasks) {
+#pragma omp parallel for schedule(dynamic) num_threads(team)
+            for (int64_t first = 0; first < tasks; first += share)
+                tasks_add2(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+        } else if (tasks > 0) {
+            tasks_add2(0, tasks, in0, in1, out0, in0_0, in0_1, in1_1);
+        }
     }
 }
 
