@@ -5,7 +5,7 @@ after  →  tile[6][32] ← 0;  for k: (unrolled) tile[i'][j'] += ...;  out += t
 
 So a sum that goes block by block is a sum of sums, whose error grows with the blocks, not with all of it; and no tile
 waits for what was there. That is asked for at its start, where it is in memory and there is time. A loop that may be
-long goes in blocks of its own (``nodes.BLOCK``). Where a nest right before sets the target to a number, the tile starts
+long goes in blocks of its own (``BLOCK``). Where a nest right before sets the target to a number, the tile starts
 with that, and is all of it; or in the first iteration of the loops around only, if it is a number that changes nothing.
 
 The innermost loop of such a nest runs over vector lanes. Where the target moves with it, the tile is a copy of the

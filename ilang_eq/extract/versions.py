@@ -8,6 +8,8 @@ from math import prod
 
 from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.machine import Machine
+from ilang_eq.lower.fills import in_first_blocks
+from ilang_eq.lower.halves import halved
 from ilang_eq.lower.in_place import in_place
 from ilang_eq.lower.ir import Kernel, Program, Size
 from ilang_eq.lower.late import late
@@ -57,7 +59,10 @@ def versions(program: Program, extents: Extents, machine: Machine) -> Iterator[V
 
 
 def _sums_past(program: Program, kernel: Kernel, outputs: Mapping[str, tuple[int, ...]], extents: Extents) -> set[str]:
-    """The outputs of ``kernel`` that go past the caches from registers."""
-    sums = streamed_sums(program, kernel).items()
-    done = {name for name, summed in sums if all(size_of(extent, extents) <= BLOCK for extent in summed)}
-    return {name for name in done if name in outputs and whole_lines(outputs[name])}
+    """The outputs of ``kernel`` that go past the caches from registers, as it is printed (``c/kernels.py``)."""
+    large = {name for name, sizes in outputs.items() if whole_lines(sizes)}
+    if not large:
+        return set()
+    printed, half = halved(in_first_blocks(kernel), {buffer.name: buffer for buffer in program.buffers})
+    sums = streamed_sums(program, printed).items() if half is None else ()
+    return {name for name, summed in sums if name in large and all(size_of(e, extents) <= BLOCK for e in summed)}

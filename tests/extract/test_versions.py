@@ -93,3 +93,22 @@ def test_nor_is_anything_where_the_machine_gains_nothing_by_it() -> None:
     alike = [cost(each, LARGE, machine=machine) for each in (CENTRED, TILED)]
     first, second = ([s for name, s in each.terms if name.endswith(": memory")] for each in alike)
     assert sum(first) == pytest.approx(sum(second), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("order", "terms", "columns", "past"),
+    [
+        ("jii'kk'i''j'", 512, 2048, True),
+        ("jii'kk'i''j'", 1025, 2048, False),
+        ("jii'kk'i''j'", 512, 2047, False),
+        ("jiki'k'i''j'", 512, 2048, False),
+    ],
+    ids=["at once", "in blocks of terms", "no whole lines", "come back to"],
+)
+def test_which_sums_go_past_the_caches(order: str, terms: int, columns: int, past: bool) -> None:
+    """As the code does, which starts with nothing in the first block of terms alone where it comes back to sums."""
+    tiles = f"|i:4:6,j:32,k:64|{order}"
+    program = lower(wire(i(f"ik*kj~kij{tiles}") >> i(f"+kij~ij{tiles}0")))
+    extents = {(0, 0): 2052, (0, 1): terms, (1, 0): terms, (1, 1): columns}
+    (found,) = versions(program, extents, MACHINE)
+    assert found.past == (frozenset({"out0"}) if past else frozenset())
