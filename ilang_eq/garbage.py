@@ -9,8 +9,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-OBJECTS = 200_000
-"""How many more objects are alive when garbage is looked for again: some twenty megabytes."""
+OBJECTS = 500_000
+"""How many more objects are alive when garbage is looked for again: some fifty megabytes."""
 
 
 @contextmanager

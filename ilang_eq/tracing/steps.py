@@ -173,9 +173,9 @@ class RegionCall:
     def __call__(self, values: Values) -> torch.Tensor:
         """The region's result, in memory of its own."""
         bound, arrays = self._arguments(values)
-        made, view = empty(bound.stored, True)
-        bound.kernel(*arrays, out=view)
-        return self._typed(made if bound.stored == bound.output else made.view(bound.output))
+        made, view = empty(bound.output, True)
+        bound.kernel(*arrays, out=view if bound.stored == bound.output else view.reshape(bound.stored))
+        return self._typed(made)
 
     def into(self, values: Values, memory: Memory) -> tuple[Floats, Floats]:
         """The region's result as numbers, and the memory it is in, which was taken from ``memory``."""
@@ -276,6 +276,8 @@ def as_input(value: torch.Tensor | Floats, shape: tuple[int, ...]) -> Floats:
     floats = value if value.dtype is torch.float32 else value.float()
     if floats.requires_grad:
         floats = floats.detach()
-    if floats.shape != shape:
-        floats = floats.reshape(shape)
-    return (floats.resolve_neg() if floats.is_neg() else floats).contiguous().numpy()
+    if floats.is_neg():
+        floats = floats.resolve_neg()
+    # NumPy changes shapes in a sixth of the time that PyTorch takes
+    array = (floats if floats.is_contiguous() else floats.contiguous()).numpy()
+    return array if array.shape == shape else array.reshape(shape)
