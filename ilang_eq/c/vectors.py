@@ -136,7 +136,6 @@ class VectorPrinter(Printer):
         if stride(load, self.lane) == "far":
             step = self.layout.step(load, self.lane)
             name = self.helper("gather_left" if short else "gather")
-            self.extras.widths |= {4} if short else set()
             return self._loaded(load, f"{name}(&{where}, {step}{short})")
         if short:
             return self._loaded(load, f"{self.helper('load')}(&{where}{short})")
