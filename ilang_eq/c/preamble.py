@@ -237,10 +237,10 @@ static inline vec{n} load{n}(const float *p, int64_t left)
 }}
 """,
     "gather": """\
-// Lanes that are ``step`` floats apart in memory. On Zen 5 an instruction for that takes 7 cycles for 8 and 13 for 16,
-// loads and shuffles 23 and 30, but where lines are far it waits for one after the other. Steps that are known are
-// those of tiles, which are near. Sanitizers do not see what it reads. All lanes are spelled out: of a loop over them
-// GCC makes one that stores each by itself, if it knows the step, and waits for them: 35 cycles on Zen 4 instead of 8.
+// Lanes that are ``step`` floats apart in memory. All are spelled out: of a loop over them GCC may make one that stores
+// each by itself, and waits for them, 35 cycles on Zen 4 for 16 instead of 8. On Zen 5, where the loop takes 23 cycles
+// for 8 and 30 for 16, an instruction takes 7 and 13, but waits for lines that are far one after the other. Steps that
+// are known are those of tiles, which are near. Sanitizers do not see what it reads.
 static inline vec{n} gather{n}(const float *p, int64_t step)
 {{
 #if ZEN5 && LANES{n} == {n} && {n} >= 8 && !defined(__SANITIZE_ADDRESS__)
