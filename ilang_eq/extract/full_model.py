@@ -179,7 +179,6 @@ def _nests(
         version: what goes past the caches, and when.
     """
     nodes = evaluate(body, extents, seen=costed.loops)
-    places = regions(nodes, buffers, extents, machine, costed.regions)
     rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
@@ -198,6 +197,7 @@ def _nests(
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:
         return None
+    places = regions(nodes, buffers, extents, machine, costed.regions)
     for issue, place, nest in zip(issued, places, nests, strict=True):
         ahead = 1 if version.late else _asked_ahead(nest, buffers, extents)
         cost = _nest(issue, place, machine, fetched, known, ahead, written, left + issue.seconds)
