@@ -331,6 +331,7 @@ static inline float max_of(float x, float y) { return x > y ? x : y == y ? y : x
 // The smaller of the two; one NaN is skipped.
 static inline float min_of(float x, float y) { return x < y ? x : y == y ? y : x; }"""
     ),
+    "abs_of": Function("static inline float abs_of(float x) { return fabsf(x); }"),
     "square": Function("static inline float square(float x) { return x * x; }"),
     "cube": Function("static inline float cube(float x) { return x * x * x; }"),
     "fourth": Function(

@@ -32,6 +32,7 @@ log_in(float x, float scale, float scale_low, float two, float two_low)
     "smaller": "smaller(float x, float y) { return fminf(x, y); }",
     "max_of": "max_of(float x, float y) { return fmaxf(x, y); }",
     "min_of": "min_of(float x, float y) { return fminf(x, y); }",
+    "abs_of": "abs_of(float x) { return fabsf(x); }",
     "square": "square(float x) { return x * x; }",
     "cube": "cube(float x) { return x * x * x; }",
     "fourth": "fourth(float x) { return x * x * (x * x); }",

@@ -7,7 +7,7 @@ from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 
 SLOTS: dict[str, tuple[float, float]] = {
     "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "div": (8, 1), "max": (2, 0), "min": (2, 0), "exp": (8, 1),
-    "ln": (14, 1), "log": (30, 3), "pow": (50, 2), "shift_factor": (14, 1), "finite_or": (3, 0),
+    "ln": (14, 1), "log": (30, 3), "pow": (50, 2), "shift_factor": (14, 1), "finite_or": (3, 0), "abs": (1, 0),
 }  # fmt: skip
 """Instructions and special functions that an op takes; one not here takes ``OTHER``."""
 OTHER = (3.0, 0.0)

@@ -42,6 +42,7 @@ RATE_OF: dict[str, RateName] = {
     "log": "ln",
     "pow": "pow",
     "shift_factor": "exp",
+    "abs": "add",
 }
 """The rate that each op runs at; those not here run as comparisons do."""
 FOLD_CYCLES = 3.0
@@ -223,7 +224,8 @@ def _evaluate(value: Scalar, tally: Tally) -> Term:
             if op in ("add", "sub"):
                 _add(mask, times, terms, tally)
             else:
-                tally.operate("mul" if _inverted(op, terms, tally) else _rate(op, arguments), mask, times)
+                for rate in ("mul",) if _inverted(op, terms, tally) else _rates(op, arguments):
+                    tally.operate(rate, mask, times)
             return Term(mask, op == "mul")
         case other:
             assert_never(other)
@@ -234,15 +236,18 @@ def _inverted(op: str, terms: Sequence[Term], tally: Tally) -> bool:
     return op == "div" and len(terms) == 2 and bool(terms[0].mask) and not terms[1].mask & tally.stack.innermost
 
 
-def _rate(op: str, arguments: Sequence[Scalar]) -> RateName:
-    """The rate that ``op`` runs at; a power with one constant is an exponential, a square root or a product."""
+def _rates(op: str, arguments: Sequence[Scalar]) -> tuple[RateName, ...]:
+    """The rates that ``op`` runs at; a power with one constant is an exponential, a square root or a product."""
     match op, arguments:
         case "pow", (_, Constant(exponent)):
-            return POWERS.get(exponent, "pow")
+            return (POWERS.get(exponent, "pow"),)
         case "pow", (Constant(base), _) if base > 0:
-            return "exp"
+            return ("exp",)
+        case "max" | "min", (Load() | Apply(), Load() | Apply()):
+            # either may be NaN, which is skipped
+            return "compare", "max"
         case _:
-            return RATE_OF.get(op, "compare")
+            return (RATE_OF.get(op, "compare"),)
 
 
 def _load(place: Load, tally: Tally, apart: bool = False) -> Term:

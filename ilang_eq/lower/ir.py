@@ -107,11 +107,12 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """``op`` of ``lang.ops.OPS`` (its binary form; ``not`` is unary), or one of the three below.
+    """``op`` of ``lang.ops.OPS`` (its binary form; ``not`` is unary), or one of those below.
 
     * ``finite_or``: (x, y) → x if x is finite, else y
     * ``shift_factor``: (rate, old, new) → e^(rate·(old − new)), and 1 where old or new is not finite
     * ``exp``, ``ln``: the unary forms of pow and log
+    * ``abs``: x without its sign
     """
 
     op: str

@@ -20,6 +20,7 @@ from ilang_eq.lower.staging import StagingError, build_nest
 from ilang_eq.lower.storage import Place, flat_place
 from ilang_eq.lower.sums import Sums
 from ilang_eq.lower.symmetry import Symmetries
+from ilang_eq.lower.walk import declared_in
 
 
 def lower(graph: Graph, *, alternatives: bool = True) -> Program:
@@ -59,10 +60,11 @@ def lowered_by_rows(graph: Graph) -> Program:
         kernels.append(Kernel(f"{graph.nodes[root].expr.op}{root}", code.statements()))
         locals_ = code.buffers
         corrections.update(online.corrections())
+    declared = {name for kernel in kernels for name in declared_in(kernel.body)}
     return Program(
         ranks=shapes.ranks,
         ties=shapes.ties,
-        buffers=(*dict.fromkeys(place.buffer for place in whole.values()), *locals_),
+        buffers=(*dict.fromkeys(place.buffer for place in whole.values()), *(b for b in locals_ if b.name in declared)),
         inputs=tuple(f"in{k}" for k in range(graph.inputs)),
         outputs=tuple(whole[wire].buffer.name for wire in graph.outputs),
         kernels=tuple(kernels),

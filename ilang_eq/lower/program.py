@@ -10,6 +10,7 @@ from ilang_eq.lang.expr import Access, Literal
 from ilang_eq.lang.graph import Source, Value
 from ilang_eq.lang.ops import OPS
 from ilang_eq.lang.shapes import Shapes
+from ilang_eq.lower.absolute import absolute_values
 from ilang_eq.lower.elements import elements
 from ilang_eq.lower.ir import (
     Accumulate,
@@ -171,7 +172,7 @@ class KernelCode:
                     statements.append(self._compute(item))
                 case _:
                     statements.append(item)
-        return computed_once(statements)
+        return absolute_values(computed_once(statements))
 
     def _loop(self, loop: NestLoop) -> For:
         owner, axis = loop.riders[0]

@@ -28,6 +28,7 @@ _CALLS = {
     "log": "log_of",
     "finite_or": "finite_or",
     "shift_factor": "shift_factor",
+    "abs": "abs_of",
 }
 EXTREMA = {"max": "larger", "min": "smaller"}
 """The functions that update a running extremum, which is never NaN."""

@@ -138,6 +138,7 @@ POINTWISE = {
     "finite_or": apply("finite_or", at("in0", "i"), at("in1", "i")),
     "shift_factor": apply("shift_factor", 0.5, at("in0", "i"), at("in1", "i")),
     "log": apply("log", at("in0", "i"), at("in1", "i")),
+    "abs": apply("abs", apply("sub", at("in0", "i"), at("in1", "i"))),
 }
 
 
@@ -150,6 +151,7 @@ def expected(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         "finite_or": lambda x, y: np.where(np.isfinite(x), x, y),
         "shift_factor": lambda x, y: np.where(finite, np.exp(0.5 * (x - y)), 1.0),
         "log": lambda x, y: np.log(y) / np.log(x),
+        "abs": lambda x, y: np.abs(x - y),
     }  # fmt: skip
     return table[name](x, y).astype(np.float64)
 

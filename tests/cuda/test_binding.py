@@ -210,10 +210,10 @@ def test_nothing_to_do_is_not_launched() -> None:
     assert steps(module, ((0, 5), (0, 5))) == ()
 
 
-@pytest.mark.parametrize("op", ["exp", "ln", "pow", "log", "finite_or", "shift_factor", "max", "min"])
+@pytest.mark.parametrize("op", ["exp", "ln", "pow", "log", "finite_or", "shift_factor", "max", "min", "abs"])
 def test_every_function_that_is_spelled_exists(op: str) -> None:
     x = Load("x", ())
-    count = {"exp": 1, "ln": 1, "shift_factor": 3}.get(op, 2)
+    count = {"exp": 1, "ln": 1, "abs": 1, "shift_factor": 3}.get(op, 2)
     for arguments in ((x,) * count, (Constant(2.0), x)[:count], (x, Constant(0.5))[:count], (x, Constant(4.0))[:count]):
         if len(arguments) == count:
             assert getattr(spell(Apply(op, arguments)), "function", "larger") in NAMES

@@ -224,6 +224,7 @@ POINTWISE = {
     },
     "exp": (apply("exp", at("in0", "i")), 1),
     "ln": (apply("ln", at("in0", "i")), 1),
+    "abs": (apply("abs", at("in0", "i")), 1),
     "root": (apply("pow", at("in0", "i"), 0.5), 1),
     "power of two": (apply("pow", 2.0, at("in0", "i")), 1),
     "logarithm to base two": (apply("log", 2.0, at("in0", "i")), 1),
@@ -235,6 +236,7 @@ def meaning(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         "max": lambda: np.fmax(x, y), "min": lambda: np.fmin(x, y), "pow": lambda: np.power(x, y),
         "log": lambda: np.log(y) / np.log(x), "gt": lambda: np.greater(x, y), "and": lambda: np.logical_and(x, y),
         "finite_or": lambda: np.where(np.isfinite(x), x, y), "exp": lambda: np.exp(x), "ln": lambda: np.log(x),
+        "abs": lambda: np.abs(x),
         "root": lambda: np.power(x, np.full(x.shape, 0.5)), "power of two": lambda: np.exp2(x),
         "logarithm to base two": lambda: np.log2(x),
     }  # fmt: skip

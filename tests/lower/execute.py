@@ -107,6 +107,8 @@ class Machine:
 
 def apply(op: str, x: Sequence[float]) -> float:
     match op:
+        case "abs":
+            return abs(x[0])
         case "finite_or":
             return x[0] if math.isfinite(x[0]) else x[1]
         case "shift_factor":
