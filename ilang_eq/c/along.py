@@ -14,6 +14,10 @@ time, times a vector take 1.6, 2.4 and 1.8 ms asked for instead of 3.8, 3.4 and 
 instead of 4.5, 3.0 and 2.7; and the largest of 16 floats each, 16 rows at a time, 1.7 instead of 4.4. What is left of
 such rows after their last whole step is asked for as well: the largest of 24 floats, eight rows at a time, take 1.15 ms
 instead of 2.7. Long rows are better left alone: four of 4096 floats at a time take 1.6 ms, and would take 1.9.
+
+On Emerald Rapids the largest of 16 floats each take 0.68 of the time for it, softmax of rows of 100 floats 0.80, their
+variance 0.73, a log-sum-exp of 100 rows of 100,000 floats 0.67, RMSNorm of rows 0.84, a product with a vector 1.00 to
+1.04; asking 512 floats ahead gains less, 4096 no more (medians of 9 to 15 calls in turn).
 """
 
 from __future__ import annotations

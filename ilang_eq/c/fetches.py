@@ -15,9 +15,13 @@ _ZEN5 = """\
 """
 
 _ASKS_IN_ORDER = """\
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
-// that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
-#define ASKS_IN_ORDER ZEN5
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do: on Zen 5, and on
+// Intel's servers from Sapphire Rapids on, which have registers for tiles.
+#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+#define ASKS_IN_ORDER 1
+#else
+#define ASKS_IN_ORDER 0
+#endif
 """
 
 _FETCHES = {
@@ -58,7 +62,7 @@ static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ZEN5 ? 3 : 2);
 }
 """,
     "make_room": """\
@@ -75,7 +79,7 @@ static inline void make_room(const float *p, int64_t first, int64_t floats)
 
 def fetches(body: str) -> list[str]:
     """What ``body`` names of these, in an order in which C accepts it."""
-    in_order = "ASKS_IN_ORDER" in body or "fetch_row(" in body
-    conditions = ((_ZEN5, in_order or "ZEN5" in body), (_ASKS_IN_ORDER, in_order))
+    in_order = "ASKS_IN_ORDER" in body
+    conditions = ((_ZEN5, in_order or "ZEN5" in body or "fetch_row(" in body), (_ASKS_IN_ORDER, in_order))
     asked = (text for name, text in _FETCHES.items() if f"{name}(" in body)
     return [*(text for text, needed in conditions if needed), *asked]

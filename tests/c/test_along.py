@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ilang_eq.c.along import DISTANCE
 from ilang_eq.c.emit import emit
+from ilang_eq.c.fetches import fetches
 from ilang_eq.c.kernel import CKernel
 from ilang_eq.lang.component import Component, I, i
 from ilang_eq.lang.wiring import wire
@@ -62,7 +65,7 @@ def counted(
         body = re.compile(r"(static inline void fetch_soon\(.*?\)\n\{\n).*?\n\}", re.DOTALL)
         text, found = body.subn(rf"const float *first_input;\nint asked[1 << 18];\n\1{count}", source)
         assert found == 1
-        text, found = re.subn(r"(#define ASKS_IN_ORDER) ZEN5", r"\1 1", text)
+        text, found = re.subn(r"(#define ASKS_IN_ORDER) 0", r"\1 1", text)
         assert found == 1
         entered = text.index("const float *const in0 = inputs[0];")
         return f"{text[:entered]}first_input = inputs[0];\n    {text[entered:]}"
@@ -173,3 +176,12 @@ def test_what_passes_ask_for_is_left_to_them(component: Component) -> None:
     body = tasks(component)
     assert "_asked" in body
     assert "_along" not in body
+
+
+@needs_compiler
+@pytest.mark.parametrize(("processor", "asks"), [([], "0"), (["-D__AMX_TILE__"], "1"), (["-D__znver5__"], "1")])
+def test_which_processors_ask(processor: list[str], asks: str, tmp_path: Path) -> None:
+    (tmp_path / "asks.c").write_text("\n".join([*fetches("ASKS_IN_ORDER"), "int asks = ASKS_IN_ORDER;"]))
+    command = ["cc", "-E", *processor, "asks.c"]
+    found = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert f"int asks = {asks};" in found

@@ -64,10 +64,6 @@ static inline int part_of_team(double work, int awake)
 #define ZEN5 0
 #endif
 
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
-// that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
-#define ASKS_IN_ORDER ZEN5
-
 // Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
 static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
@@ -82,7 +78,7 @@ static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ZEN5 ? 3 : 2);
 }
 
 // The lanes of a vector register.

@@ -64,9 +64,13 @@ static inline int part_of_team(double work, int awake)
 #define ZEN5 0
 #endif
 
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do. On Zen 5 vectors
-// that lie in two lines come from memory at 0.7 of the usual rate unless they are asked for.
-#define ASKS_IN_ORDER ZEN5
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do: on Zen 5, and on
+// Intel's servers from Sapphire Rapids on, which have registers for tiles.
+#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+#define ASKS_IN_ORDER 1
+#else
+#define ASKS_IN_ORDER 0
+#endif
 
 // Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
 static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
