@@ -1,0 +1,1 @@
+(i("+ik~ki|i:48|iki'") | i("+jk~kj|j:16:8|jj'kj''")) >> ~i("kj*ki~kji|i:48,j:16:8|i1jj'kj''i'") >> i("+kji~ji|i:48,j:16:8|ijj'kj''i'0") >> (i(">ji~i|i:48,j:128|ij0j'i'") & I) >> (~i("ji-i~ji|i:48,j:128|ij01j'i'") >> i("^ji~ji|i:48,j:128|ijj'i'0") >> i("+ji~i|i:48,j:128|ijj'i'0") >> i("$i~i|i:48|i0i'") & I) >> i("i+i~i|i:48|i1i'0")
