@@ -23,13 +23,10 @@ def absolute_values(block: Sequence[Statement]) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for statement in block:
         match statement:
-            case Assign(target, Apply("max", (Load() as x, Load() as y))) if _negates(y, x, known):
-                found.append(Assign(target, Apply("abs", (x,))))
-                negatives.add(y.buffer)
-                known = _unchanged(known, target)
-            case Assign(target, Apply("max", (Load() as x, Load() as y))) if _negates(x, y, known):
-                found.append(Assign(target, Apply("abs", (y,))))
-                negatives.add(x.buffer)
+            case Assign(target, Apply("max", (Load() as x, Load() as y))) if _opposite(x, y, known):
+                kept, negative = (x, y) if _negates(y, x, known) else (y, x)
+                found.append(Assign(target, Apply("abs", (kept,))))
+                negatives.add(negative.buffer)
                 known = _unchanged(known, target)
             case Assign(target, value):
                 found.append(statement)
@@ -45,6 +42,10 @@ def absolute_values(block: Sequence[Statement]) -> tuple[Statement, ...]:
             case _:
                 found.append(statement)
     return _without_unread(found, negatives)
+
+
+def _opposite(x: Load, y: Load, known: Mapping[Load, Scalar]) -> bool:
+    return _negates(y, x, known) or _negates(x, y, known)
 
 
 def _negates(y: Load, x: Load, known: Mapping[Load, Scalar]) -> bool:
