@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Declare, For, Load, Scalar, Statement
-from ilang_eq.lower.walk import loads, reads, touches
+from ilang_eq.lower.walk import involves, reads, touches
 
 
 def absolute_values(block: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -61,11 +61,7 @@ def _negates(y: Load, x: Load, known: Mapping[Load, Scalar]) -> bool:
 
 def _unchanged(known: Mapping[Load, Scalar], target: Load) -> dict[Load, Scalar]:
     """What of ``known`` neither lies in the buffer of ``target`` nor was computed from it."""
-    return {
-        place: value
-        for place, value in known.items()
-        if target.buffer not in {place.buffer, *(load.buffer for load in loads(value))}
-    }
+    return {place: value for place, value in known.items() if not involves(place, value, target.buffer)}
 
 
 def _without_unread(block: Sequence[Statement], buffers: Collection[str]) -> tuple[Statement, ...]:

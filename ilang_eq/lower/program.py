@@ -30,7 +30,7 @@ from ilang_eq.lower.nest import Block, Instance, NestLoop
 from ilang_eq.lower.online import Online, Repair, Stand, partial_sites
 from ilang_eq.lower.staging import KernelNest
 from ilang_eq.lower.storage import Parts, Place, fold, load
-from ilang_eq.lower.walk import loads
+from ilang_eq.lower.walk import involves, reads
 
 At = Callable[[str], Parts]
 """The position along one axis of an instance."""
@@ -205,7 +205,7 @@ def computed_once(block: Sequence[Statement]) -> tuple[Statement, ...]:
             case Assign(target, value):
                 found.append(Assign(target, known.get(value, value)))
                 known = _unchanged(known, target)
-                if isinstance(value, Apply) and all(load.buffer != target.buffer for load in loads(value)):
+                if isinstance(value, Apply) and not reads(value, target.buffer):
                     known.setdefault(value, target)
             case Accumulate(target):
                 found.append(statement)
@@ -222,11 +222,7 @@ def computed_once(block: Sequence[Statement]) -> tuple[Statement, ...]:
 
 def _unchanged(known: Mapping[Scalar, Load], target: Load) -> dict[Scalar, Load]:
     """What of ``known`` neither reads nor lies in the buffer of ``target``."""
-    return {
-        value: place
-        for value, place in known.items()
-        if target.buffer not in {place.buffer, *(load.buffer for load in loads(value))}
-    }
+    return {value: place for value, place in known.items() if not involves(place, value, target.buffer)}
 
 
 def instance_name(instance: Instance) -> str:

@@ -95,6 +95,11 @@ def reads(value: Scalar, buffer: str) -> bool:
             assert_never(other)
 
 
+def involves(place: Load, value: Scalar, buffer: str) -> bool:
+    """Whether ``value``, which is kept at ``place``, lies in ``buffer`` or is computed from it."""
+    return place.buffer == buffer or reads(value, buffer)
+
+
 def declared_in(statements: Sequence[Statement]) -> tuple[str, ...]:
     """The locals declared at any depth."""
     return tuple(s.buffer for s in walk(statements) if isinstance(s, Declare))

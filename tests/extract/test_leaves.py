@@ -301,3 +301,14 @@ def test_a_tile_in_the_nearest_cache_takes_a_while_to_begin() -> None:
     products = (i("ik*kj~kij" + tile) >> i("+kij~ij" + tile + "0") for tile in tiles)
     short, long = (seconds(product, *shapes, machine=load("x86_64_zen5")) for product in products)
     assert 1.3 * long < short < 3.0 * long
+
+
+def test_a_maximum_that_skips_nan_costs_more_than_one_that_need_not(machine: Machine) -> None:
+    """Of two tiles in registers; against a number one instruction is enough, and an absolute value is one."""
+    tile = "|i:6,j:64|iji'j'"
+    skipping, plain, absolute = (
+        issue((I & i(f"{first}~ij{tile}")) >> i(f"{last}~ij{tile}1"), (64, 64), machine=machine)
+        for first, last in (("ij+1", "ij>ij"), ("0>ij", "ij+ij"), ("-ij", "ij>ij"))
+    )
+    assert skipping > plain
+    assert skipping > absolute
