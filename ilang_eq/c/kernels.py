@@ -262,7 +262,7 @@ class _TaskFunction:
         signature = self.signature(body)
         around = [p.removeprefix("int64_t ") for p in signature.before[2:]]
         of_thread = f"scratch + thread_number() * ({slices})"
-        call = signature.call(body, ("first", "least(first + share, tasks)", *around), scratch=of_thread)
+        call = signature.call(body, ("at * share", "least((at + 1) * share, tasks)", *around), scratch=of_thread)
         alone = signature.call(body, ("0", "tasks", *around), scratch="scratch")
         work = work_text([self.node.loops[0]])
         team = f"part_of_team({work}, awake)" if self.again else f"team_for({work}, threads)"
@@ -272,8 +272,11 @@ class _TaskFunction:
             f"    const int team = {team};",
             f"    const int64_t share = share_of(tasks, team, {grain});",
             "    if (share < tasks) {",
-            "#pragma omp parallel for schedule(dynamic) num_threads(team)",
-            "        for (int64_t first = 0; first < tasks; first += share)",
+            "        const int64_t shares = ceil_div(tasks, share);",
+            "        struct queue queues[team];",
+            "        none_taken(queues, team);",
+            "#pragma omp parallel num_threads(team)",
+            "        for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)",
             f"            {call};",
             "    } else if (tasks > 0) {",
             f"        {alone};",

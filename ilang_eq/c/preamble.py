@@ -9,6 +9,7 @@ from ilang_eq.c.columns import COLUMNS
 from ilang_eq.c.fetches import fetches
 from ilang_eq.c.math import FUNCTIONS, with_callees
 from ilang_eq.c.mirror import MIRROR
+from ilang_eq.c.sharing import sharing
 from ilang_eq.c.turned import TURN
 from ilang_eq.c.vectors import Used
 from ilang_eq.lower.addresses import CROWDED, SPACE
@@ -81,46 +82,6 @@ static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 _SPACED = f"""\
 // The floats from one row to the next: those that lie a multiple of 2 KiB apart would have few places in a cache.
 static inline int64_t spaced(int64_t floats) {{ return floats % {CROWDED} == 0 ? floats + {SPACE} : floats; }}
-"""
-
-_SHARE = """\
-// How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
-// So little is left to wait for at the end, where others slow one core down.
-static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
-{
-    const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 16), grain) * grain : tasks;
-    return share > 0 ? share : 1;
-}
-"""
-
-_TEAM = """\
-// How many threads to wake for so much work, in units of 0.02 ns: one for every 20 us, and no more than there are.
-// Those that sleep take longer than that to wake up, which a product of 64 x 64 x 64 does not.
-static inline int team_for(double work, int threads)
-{
-    const double most = work / 1000000.0;
-    return most >= threads ? threads : most > 1.0 ? (int)most : 1;
-}
-"""
-
-_PART_OF_TEAM = """\
-// How many threads to share so much work with, of those that are awake: one for every 2 us, which meeting takes them.
-static inline int part_of_team(double work, int awake)
-{
-    const double most = work / 100000.0;
-    return most >= awake ? awake : most > 1.0 ? (int)most : 1;
-}
-"""
-
-_THREAD = """\
-static inline int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 """
 
 _UNTIL_ALIGNED = """\
@@ -429,7 +390,7 @@ def preamble(used: Used, body: str) -> str:
 
 def _needed(body: str) -> Sequence[str]:
     """The integer helpers that ``body`` names."""
-    share, asked = "share_of(" in body, fetches(body)
+    asked = fetches(body)
     table = (
         (_NOINLINE, "NOINLINE" in body),
         (_UNROLL, any("UNROLL" in text for text in (body, *asked))),
@@ -437,16 +398,12 @@ def _needed(body: str) -> Sequence[str]:
         (_HOLD, "HOLD(" in body),
         (_SELDOM, "SELDOM(" in body),
         (_LEAST, "least(" in body),
-        (_CEIL_DIV, share or "ceil_div(" in body),
+        (_CEIL_DIV, "ceil_div(" in body),
         (_PADDED, "padded(" in body),
         (_SPACED, "spaced(" in body),
-        (_SHARE, share),
-        (_TEAM, "team_for(" in body),
-        (_PART_OF_TEAM, "part_of_team(" in body),
-        (_THREAD, "thread_number(" in body),
         (_STREAMS, "STREAMS" in body),
     )
-    return [*(text for text, needed in table if needed), *asked]
+    return [*(text for text, needed in table if needed), *sharing(body), *asked]
 
 
 def _across(op: str, lanes: int) -> str:

@@ -41,12 +41,47 @@ static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
+// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
+// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
+#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
+#define STREAMS 1
+#else
+#define STREAMS 0
+#endif
+
 // How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
 // So little is left to wait for at the end, where others slow one core down.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 {
     const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 16), grain) * grain : tasks;
     return share > 0 ? share : 1;
+}
+
+// How many of a thread's shares are taken, in a cache line of its own.
+struct queue { int64_t taken __attribute__((aligned(64))); };
+
+static inline void none_taken(struct queue *queues, int team)
+{
+    for (int thread = 0; thread < team; thread++)
+        queues[thread].taken = 0;
+}
+
+// The next share for this thread: of those that it has in every call, so that what they read and write may still be in
+// its core's caches; once they are all taken, of the threads after it; ``shares`` if there is none left.
+static int64_t next_share(struct queue *queues, int64_t shares, int64_t *after)
+{
+#ifdef _OPENMP
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+#else
+    const int64_t thread = 0, team = 1;
+#endif
+    for (; *after < team; ++*after) {
+        const int64_t owner = (thread + *after) % team;
+        const int64_t share = shares * owner / team + __atomic_fetch_add(&queues[owner].taken, 1, __ATOMIC_RELAXED);
+        if (share < shares * (owner + 1) / team)
+            return share;
+    }
+    return shares;
 }
 
 // How many threads to wake for so much work, in units of 0.02 ns: one for every 20 us, and no more than there are.
@@ -56,14 +91,6 @@ static inline int team_for(double work, int threads)
     const double most = work / 1000000.0;
     return most >= threads ? threads : most > 1.0 ? (int)most : 1;
 }
-
-// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
-// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
-#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
-#define STREAMS 1
-#else
-#define STREAMS 0
-#endif
 
 // Asks the nearest cache for lines of a row that comes from memory; they may lie beyond the end. Not on Zen 4, which
 // GCC before 12.3 takes for Zen 3: it goes through such rows faster when left alone.
@@ -447,9 +474,12 @@ static void kernel_add1(const float *restrict in0, const float *restrict in1, fl
         const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 2.0 * in0_0 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
         if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_add1(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+            const int64_t shares = ceil_div(tasks, share);
+            struct queue queues[team];
+            none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+            for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                tasks_add1(at * share, least((at + 1) * share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
         } else if (tasks > 0) {
             tasks_add1(0, tasks, in0, in1, out0, in0_0, in0_1, in1_1);
         }

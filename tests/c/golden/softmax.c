@@ -34,12 +34,47 @@ static inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 // A number of floats, rounded up to whole cache lines.
 static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 
+// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
+// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
+#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
+#define STREAMS 1
+#else
+#define STREAMS 0
+#endif
+
 // How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
 // So little is left to wait for at the end, where others slow one core down.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
 {
     const int64_t share = threads > 1 ? ceil_div(ceil_div(tasks, (int64_t)threads * 16), grain) * grain : tasks;
     return share > 0 ? share : 1;
+}
+
+// How many of a thread's shares are taken, in a cache line of its own.
+struct queue { int64_t taken __attribute__((aligned(64))); };
+
+static inline void none_taken(struct queue *queues, int team)
+{
+    for (int thread = 0; thread < team; thread++)
+        queues[thread].taken = 0;
+}
+
+// The next share for this thread: of those that it has in every call, so that what they read and write may still be in
+// its core's caches; once they are all taken, of the threads after it; ``shares`` if there is none left.
+static int64_t next_share(struct queue *queues, int64_t shares, int64_t *after)
+{
+#ifdef _OPENMP
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+#else
+    const int64_t thread = 0, team = 1;
+#endif
+    for (; *after < team; ++*after) {
+        const int64_t owner = (thread + *after) % team;
+        const int64_t share = shares * owner / team + __atomic_fetch_add(&queues[owner].taken, 1, __ATOMIC_RELAXED);
+        if (share < shares * (owner + 1) / team)
+            return share;
+    }
+    return shares;
 }
 
 // How many threads to wake for so much work, in units of 0.02 ns: one for every 20 us, and no more than there are.
@@ -65,14 +100,6 @@ static inline int thread_number(void)
     return 0;
 #endif
 }
-
-// Whether writing past the caches while others read takes less than writing through them. Not on Intel's servers from
-// Skylake to Cascade Lake, where a line on its way to memory has the place of one on its way from there.
-#if defined(__SSE__) && !defined(__skylake_avx512__) && !defined(__cascadelake__)
-#define STREAMS 1
-#else
-#define STREAMS 0
-#endif
 
 // Zen 5, which GCC before 14 takes for another.
 #if defined(__znver5__) || defined(__AVX512VP2INTERSECT__) && (defined(__znver3__) || defined(__znver4__))
@@ -647,9 +674,12 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int team = part_of_team(5.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_div3_few_rows(first, least(first + share, tasks), i, in0, max0_chunk1, in0_0, in0_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_div3_few_rows(at * share, least((at + 1) * share, tasks), i, in0, max0_chunk1, in0_0, in0_1);
             } else if (tasks > 0) {
                 tasks_div3_few_rows(0, tasks, i, in0, max0_chunk1, in0_0, in0_1);
             }
@@ -664,9 +694,12 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int team = part_of_team(21.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_div3_few_rows_2(first, least(first + share, tasks), i, in0, out0, max0, in0_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_div3_few_rows_2(at * share, least((at + 1) * share, tasks), i, in0, out0, max0, in0_1);
             } else if (tasks > 0) {
                 tasks_div3_few_rows_2(0, tasks, i, in0, out0, max0, in0_1);
             }
@@ -676,9 +709,12 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int team = part_of_team(6.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_div3_few_rows_3(first, least(first + share, tasks), i, out0, add2_chunk2, in0_0, in0_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_div3_few_rows_3(at * share, least((at + 1) * share, tasks), i, out0, add2_chunk2, in0_0, in0_1);
             } else if (tasks > 0) {
                 tasks_div3_few_rows_3(0, tasks, i, out0, add2_chunk2, in0_0, in0_1);
             }
@@ -695,9 +731,12 @@ static void kernel_div3_few_rows(const float *restrict in0, float *restrict out0
             const int team = part_of_team(16.0 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 4096);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_div3_few_rows_4(first, least(first + share, tasks), i, out0, add2, in0_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_div3_few_rows_4(at * share, least((at + 1) * share, tasks), i, out0, add2, in0_1);
             } else if (tasks > 0) {
                 tasks_div3_few_rows_4(0, tasks, i, out0, add2, in0_1);
             }
@@ -943,9 +982,12 @@ static void kernel_div3_late(const float *restrict in0, float *restrict out0, in
         const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
         if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3_late(first, least(first + share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(2 * in0_1)));
+            const int64_t shares = ceil_div(tasks, share);
+            struct queue queues[team];
+            none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+            for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                tasks_div3_late(at * share, least((at + 1) * share, tasks), in0, out0, in0_0, in0_1, scratch + thread_number() * (padded(2 * in0_1)));
         } else if (tasks > 0) {
             tasks_div3_late(0, tasks, in0, out0, in0_0, in0_1, scratch);
         }
@@ -1158,9 +1200,12 @@ static void kernel_div3(const float *restrict in0, float *restrict out0, int64_t
         const int team = team_for(44.0 * in0_0 * in0_1, threads);
         const int64_t share = share_of(tasks, team, 1);
         if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_div3(first, least(first + share, tasks), in0, out0, in0_0, in0_1);
+            const int64_t shares = ceil_div(tasks, share);
+            struct queue queues[team];
+            none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+            for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                tasks_div3(at * share, least((at + 1) * share, tasks), in0, out0, in0_0, in0_1);
         } else if (tasks > 0) {
             tasks_div3(0, tasks, in0, out0, in0_0, in0_1);
         }

@@ -42,6 +42,33 @@ static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
     return share > 0 ? share : 1;
 }
 
+// How many of a thread's shares are taken, in a cache line of its own.
+struct queue { int64_t taken __attribute__((aligned(64))); };
+
+static inline void none_taken(struct queue *queues, int team)
+{
+    for (int thread = 0; thread < team; thread++)
+        queues[thread].taken = 0;
+}
+
+// The next share for this thread: of those that it has in every call, so that what they read and write may still be in
+// its core's caches; once they are all taken, of the threads after it; ``shares`` if there is none left.
+static int64_t next_share(struct queue *queues, int64_t shares, int64_t *after)
+{
+#ifdef _OPENMP
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+#else
+    const int64_t thread = 0, team = 1;
+#endif
+    for (; *after < team; ++*after) {
+        const int64_t owner = (thread + *after) % team;
+        const int64_t share = shares * owner / team + __atomic_fetch_add(&queues[owner].taken, 1, __ATOMIC_RELAXED);
+        if (share < shares * (owner + 1) / team)
+            return share;
+    }
+    return shares;
+}
+
 // How many threads to wake for so much work, in units of 0.02 ns: one for every 20 us, and no more than there are.
 // Those that sleep take longer than that to wake up, which a product of 64 x 64 x 64 does not.
 static inline int team_for(double work, int threads)
@@ -408,9 +435,12 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
                 const int team = part_of_team(16.0 * 10 * 48, awake);
                 const int64_t share = share_of(tasks, team, 1);
                 if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                    for (int64_t first = 0; first < tasks; first += share)
-                        tasks_add2_shared_tiles(first, least(first + share, tasks), j, k, in1, add0, in0_1, in1_1);
+                    const int64_t shares = ceil_div(tasks, share);
+                    struct queue queues[team];
+                    none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                    for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                        tasks_add2_shared_tiles(at * share, least((at + 1) * share, tasks), j, k, in1, add0, in0_1, in1_1);
                 } else if (tasks > 0) {
                     tasks_add2_shared_tiles(0, tasks, j, k, in1, add0, in0_1, in1_1);
                 }
@@ -420,9 +450,12 @@ static void kernel_add2_shared_tiles(const float *restrict in0, const float *res
                 const int team = part_of_team(4.0 * 10 * 48 * in0_0, awake);
                 const int64_t share = share_of(tasks, team, 1);
                 if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                    for (int64_t first = 0; first < tasks; first += share)
-                        tasks_add2_shared_tiles_2(first, least(first + share, tasks), j, k, in0, out0, add0, in0_0, in0_1, in1_1);
+                    const int64_t shares = ceil_div(tasks, share);
+                    struct queue queues[team];
+                    none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                    for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                        tasks_add2_shared_tiles_2(at * share, least((at + 1) * share, tasks), j, k, in0, out0, add0, in0_0, in0_1, in1_1);
                 } else if (tasks > 0) {
                     tasks_add2_shared_tiles_2(0, tasks, j, k, in0, out0, add0, in0_0, in0_1, in1_1);
                 }
@@ -687,9 +720,12 @@ static void kernel_add2_few_rows(const float *restrict in0, const float *restric
             const int team = part_of_team(2.0 * 48 * in0_0, awake);
             const int64_t share = share_of(tasks, team, 1);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add2_few_rows(first, least(first + share, tasks), j, out0, in1_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_add2_few_rows(at * share, least((at + 1) * share, tasks), j, out0, in1_1);
             } else if (tasks > 0) {
                 tasks_add2_few_rows(0, tasks, j, out0, in1_1);
             }
@@ -699,9 +735,12 @@ static void kernel_add2_few_rows(const float *restrict in0, const float *restric
             const int team = part_of_team(6.0 * 48 * in0_0 * in0_1 + 16.0 * 48 * in0_1, awake);
             const int64_t share = share_of(tasks, team, 1);
             if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-                for (int64_t first = 0; first < tasks; first += share)
-                    tasks_add2_few_rows_2(first, least(first + share, tasks), j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
+                const int64_t shares = ceil_div(tasks, share);
+                struct queue queues[team];
+                none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+                for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                    tasks_add2_few_rows_2(at * share, least((at + 1) * share, tasks), j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
             } else if (tasks > 0) {
                 tasks_add2_few_rows_2(0, tasks, j, in0, in1, out0_chunk1, in0_0, in0_1, in1_1);
             }
@@ -976,9 +1015,12 @@ static void kernel_add2(const float *restrict in0, const float *restrict in1, fl
         const int team = team_for(4.0 * in0_0 * in0_1 * in1_1 + 16.0 * in0_1 * in1_1, threads);
         const int64_t share = share_of(tasks, team, 1);
         if (share < tasks) {
-#pragma omp parallel for schedule(dynamic) num_threads(team)
-            for (int64_t first = 0; first < tasks; first += share)
-                tasks_add2(first, least(first + share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
+            const int64_t shares = ceil_div(tasks, share);
+            struct queue queues[team];
+            none_taken(queues, team);
+#pragma omp parallel num_threads(team)
+            for (int64_t after = 0, at; (at = next_share(queues, shares, &after)) < shares;)
+                tasks_add2(at * share, least((at + 1) * share, tasks), in0, in1, out0, in0_0, in0_1, in1_1);
         } else if (tasks > 0) {
             tasks_add2(0, tasks, in0, in1, out0, in0_0, in0_1, in1_1);
         }
