@@ -1,0 +1,1 @@
+(I | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:16:6,j:64|j1ii'ki''j'") >> i("+kij~ij|i:16:6,j:64|jii'ki''j'0")

@@ -1,0 +1,1 @@
+(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:3:8,j:48|iji'ki''j'") >> i("+kij~ij|i:3:8,j:48|iji'ki''j'0")

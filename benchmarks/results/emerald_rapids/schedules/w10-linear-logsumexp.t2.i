@@ -1,0 +1,1 @@
+(i("+ik~ki|i:64|iki'") | i("+jk~kj|j:16:6|jj'kj''")) >> ~i("kj*ki~kji|i:64,j:16:6|i1jj'kj''i'") >> i("+kji~ji|i:64,j:16:6|ijj'kj''i'0") >> (i(">ji~i|i:64,j:96|ij0j'i'") & I) >> (~i("ji-i~ji|i:64,j:96|ij01j'i'") >> i("^ji~ji|i:64,j:96|ijj'i'0") >> i("+ji~i|i:64,j:96|ijj'i'0") >> i("$i~i|i:64|i0i'") & I) >> i("i+i~i|i:64|i1i'0")

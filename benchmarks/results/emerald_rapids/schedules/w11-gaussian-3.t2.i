@@ -1,0 +1,1 @@
+i("+ik~ki|i:256|iki'") >> i("ki-jk~kji|i:4:64,j:2:6|i0jj'i'kj''i''") >> (I & I) >> i("kji*kji~kji|i:4:64,j:2:6|ijj'i'kj''i''01") >> i("+kji~ji|i:4:64,j:2:6|ijj'i'kj''i''0") >> i("-ji~ji|i:256,j:12|ij0j'i'") >> i("^ji~ji|i:256,j:12|ijj'i'0") >> i("ji*j~ji|i:256,j:12|ijj'i'0") >> i("+ji~i|i:256,j:12|ijj'i'0")

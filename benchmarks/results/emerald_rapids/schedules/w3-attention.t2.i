@@ -1,0 +1,1 @@
+i("+il~li|i:48|ili'") >> ~i("kl*li~lki|i:48,k:16:8|i1kk'lk''i'") >> i("+lki~ki|i:48,k:16:8|ikk'lk''i'0") >> (I & i(">ki~i|i:48,k:128|ik0k'i'")) >> i("ki-i~ki|i:48,k:128|ik01k'i'") >> i("^ki~ki|i:48,k:128|ikk'i'0") >> (i("ki*kj~kji|i:48,j:2:8,k:128|ik0jj'k'j''i'") >> i("+kji~ji|i:48,j:2:8,k:128|ikjj'k'j''i'0") & i("+ki~i|i:48,k:128|ik0k'i'")) >> i("ji/i~ij|i:48,j:16|i01ji'j'")

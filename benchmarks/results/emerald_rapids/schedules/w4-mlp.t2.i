@@ -1,0 +1,1 @@
+((I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:8,j:48|jiki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0") >> i("ij+j~ij|j:48|j0ij'") >> i("0>ij~ij|j:48|jij'1") | i("+kj~kj|j:64|jkj'")) >> i("ik*kj~kij|i:6,j:64|jiki'j'") >> i("+kij~ij|i:6,j:64|jiki'j'0") >> i("ij+j~ij|i:6,j:64|ji0i'j'")

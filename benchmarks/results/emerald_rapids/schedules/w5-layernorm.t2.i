@@ -1,0 +1,1 @@
+((I & i("+ij~i") >> i("i/1024~i||i0")) >> i("ij-i~ij||i1j") >> (I & (I & I) >> i("ij*ij~ij||ij01") >> i("+ij~i||ij0") >> i("i/1024~i||i0") >> i("i+1e-5~i||i0") >> i("i^0.5~i||i0")) >> i("ij/i~ij||i1j0") >> i("ij*j~ij||ij0") >> i("ij+j~ij||ij0") | i("+kj~kj|j:4:64|jj'kj''")) >> i("ik*kj~kij|i:6,j:4:64|jij'ki'j''") >> i("+kij~ij|i:6,j:4:64|jij'ki'j''0")
