@@ -106,12 +106,12 @@ class _Position(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A local whose elements are added to the result's, such as the sums of a chunk.
+    """A local whose elements are added to the result's, such as the sums of a chunk, of a row or of all elements.
 
     Args:
         dim: the dimension that is the result's ``dim``.
         others: the loops around all of it that are over the result's other axis.
-        other: the dimension that goes on along that axis from there; None if there is none.
+        other: the dimension that goes on along that axis from there, or runs along all of it; None if there is none.
     """
 
     dim: int
@@ -184,9 +184,11 @@ def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
     target = use.statement.target
     if target.buffer != result or use.statement.value != place:
         return None
-    same = [d for d, index in enumerate(place.indices) if index == target.indices[dim]]
-    around = [loop for loop in use.around if not any(loop.variable in index.variables for index in place.indices)]
     other = target.indices[-3 - dim]
+    same, whole = ([d for d, index in enumerate(place.indices) if index == at] for at in (target.indices[dim], other))
+    if len(same) == len(whole) == 1:
+        return _Part(same[0], (), whole[0])
+    around = [loop for loop in use.around if not any(loop.variable in index.variables for index in place.indices)]
     others = _along(other, around)
     own = bool(others) and place.buffer in declared_in(others[-1].body)
     inside = [loop for loop in use.around if loop.variable in other.variables and loop not in others]

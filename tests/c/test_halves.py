@@ -29,6 +29,10 @@ BATCH = square("i:6,j:16", "ijki'j'", "b")
 CHUNKS = (I & I) >> i("ki*kj~kij|i:8:6,j:16,k:256|ikji'k'i''j'") >> i("+kij~ij|i:8:6,j:16,k:256|ikji'k'i''j'0")
 IN_CHUNKS = "|i:8:6,j:4:16,k:256|ikji'j'k'i''j''"
 TILES_OF_CHUNKS = (I & I) >> i("ki*kj~kij" + IN_CHUNKS) >> i("+kij~ij" + IN_CHUNKS + "0")
+OF_ALL = "|i:6,j:16,k:32|kjik'i'j'"
+CHUNKS_OF_ALL = (
+    (I & i("+kj~kj|j:16,k:32|kjk'j'")) >> i("ki*kj~kij|i:6,j:16,k:32|kj1ik'i'j'") >> i("+kij~ij" + OF_ALL + "0")
+)
 TILES = "|i:6,j:16|ijki'j'"
 DIFFERENCES = (
     (I & I)
@@ -72,9 +76,11 @@ def test_matrices_of_a_batch() -> None:
     np.testing.assert_allclose(kernel(x), BATCH.interpret(x), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("component", [CHUNKS, TILES_OF_CHUNKS], ids=["rows", "tiles"])
-def test_sums_of_chunks(component: Component) -> None:
-    x = np.random.default_rng(2).standard_normal((1100, 75), dtype=np.float32)
+@pytest.mark.parametrize("terms", [FEW - 1, FEW, 1100, 5000])
+@pytest.mark.parametrize("component", [CHUNKS, TILES_OF_CHUNKS, CHUNKS_OF_ALL], ids=["rows", "tiles", "all"])
+def test_sums_of_chunks(component: Component, terms: int) -> None:
+    assert is_half(component)
+    x = np.random.default_rng(2).standard_normal((terms, 75), dtype=np.float32)
     one, two = (kernel(x, out=np.full((75, 75), np.nan, np.float32)) for kernel in kernels(component, 1, 2))
     np.testing.assert_allclose(one, component.interpret(x), rtol=1e-4, atol=1e-3)
     np.testing.assert_array_equal(one, two)

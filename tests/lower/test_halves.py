@@ -14,7 +14,7 @@ from ilang_eq.lower.division import divided
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.halves import FEW, LARGE, Half, few, halved
 from ilang_eq.lower.ir import Accumulate, Assign, Buffer, Declare, Diagonal, Extent, For, Kernel, Program, Statement
-from ilang_eq.lower.walk import walk
+from ilang_eq.lower.walk import declared_in, walk
 from tests.c.programs import apply, at, loop
 
 N, K = Extent(0, 0), Extent(0, 1)
@@ -124,6 +124,18 @@ def test_sums_of_chunks_stop_too() -> None:
     stops, half = halves(division.program, chunks)
     assert stops == {"j": Diagonal(("j",), ("i",), 48, (N,))}
     assert half is not None
+
+
+def test_sums_of_chunks_of_all_rows_stop_too() -> None:
+    """What is left out of a chunk is added up as it was filled, and copied over in the end."""
+    component = (I & I) >> i("ki*kj~kij|i:6,j:16,k:32|kijk'i'j'") >> i("+kij~ij|i:6,j:16,k:32|kijk'i'j'0")
+    division = divided(lower(wire(component)))
+    (kernel,) = division.program.kernels
+    assert any(name.startswith("out0_chunk") for name in declared_in(kernel.body))
+    stops, half = halves(division.program, kernel)
+    assert stops == {"j": Diagonal(("j",), ("i",), 6, (N,))}
+    assert half is not None
+    assert half.buffer.name == "out0"
 
 
 @pytest.mark.parametrize(
