@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_THREAD = """\
+#ifdef _OPENMP
+static inline int thread_number(void) { return omp_get_thread_num(); }
+static inline int team_size(void) { return omp_get_num_threads(); }
+#else
+static inline int thread_number(void) { return 0; }
+static inline int team_size(void) { return 1; }
+#endif
+"""
+
 _SHARE = """\
 // How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
 // So little is left to wait for at the end, where others slow one core down.
@@ -32,11 +42,7 @@ static inline void none_taken(struct queue *queues, int team)
 // its core's caches; once they are all taken, of the threads after it; ``shares`` if there is none left.
 static int64_t next_share(struct queue *queues, int64_t shares, int64_t *after)
 {
-#ifdef _OPENMP
-    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-#else
-    const int64_t thread = 0, team = 1;
-#endif
+    const int64_t thread = thread_number(), team = team_size();
     for (; *after < team; ++*after) {
         const int64_t owner = (thread + *after) % team;
         const int64_t share = shares * owner / team + __atomic_fetch_add(&queues[owner].taken, 1, __ATOMIC_RELAXED);
@@ -66,25 +72,15 @@ static inline int part_of_team(double work, int awake)
 }
 """
 
-_THREAD = """\
-static inline int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-"""
-
 
 def sharing(body: str) -> Sequence[str]:
     """The definitions of what ``body`` calls; they call ``ceil_div``."""
+    queues = "next_share(" in body
     table = (
-        (_SHARE, "share_of("),
-        (_QUEUES, "next_share("),
-        (_TEAM, "team_for("),
-        (_PART_OF_TEAM, "part_of_team("),
-        (_THREAD, "thread_number("),
+        (_THREAD, queues or "thread_number(" in body),
+        (_SHARE, "share_of(" in body),
+        (_QUEUES, queues),
+        (_TEAM, "team_for(" in body),
+        (_PART_OF_TEAM, "part_of_team(" in body),
     )
-    return [text for text, name in table if name in body]
+    return [text for text, needed in table if needed]

@@ -187,6 +187,7 @@ def _part(use: Enclosed, place: Load, result: str, dim: int) -> _Part | None:
     other = target.indices[-3 - dim]
     same, whole = ([d for d, index in enumerate(place.indices) if index == at] for at in (target.indices[dim], other))
     if len(same) == len(whole) == 1:
+        # what is left out of it is added as it was filled, and copied over in the end
         return _Part(same[0], (), whole[0])
     around = [loop for loop in use.around if not any(loop.variable in index.variables for index in place.indices)]
     others = _along(other, around)

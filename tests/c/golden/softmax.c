@@ -42,6 +42,14 @@ static inline int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
 #define STREAMS 0
 #endif
 
+#ifdef _OPENMP
+static inline int thread_number(void) { return omp_get_thread_num(); }
+static inline int team_size(void) { return omp_get_num_threads(); }
+#else
+static inline int thread_number(void) { return 0; }
+static inline int team_size(void) { return 1; }
+#endif
+
 // How many tasks a thread takes at a time: sixteen shares per thread, of whole grains; all of them if it is alone.
 // So little is left to wait for at the end, where others slow one core down.
 static inline int64_t share_of(int64_t tasks, int threads, int64_t grain)
@@ -63,11 +71,7 @@ static inline void none_taken(struct queue *queues, int team)
 // its core's caches; once they are all taken, of the threads after it; ``shares`` if there is none left.
 static int64_t next_share(struct queue *queues, int64_t shares, int64_t *after)
 {
-#ifdef _OPENMP
-    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-#else
-    const int64_t thread = 0, team = 1;
-#endif
+    const int64_t thread = thread_number(), team = team_size();
     for (; *after < team; ++*after) {
         const int64_t owner = (thread + *after) % team;
         const int64_t share = shares * owner / team + __atomic_fetch_add(&queues[owner].taken, 1, __ATOMIC_RELAXED);
@@ -90,15 +94,6 @@ static inline int part_of_team(double work, int awake)
 {
     const double most = work / 100000.0;
     return most >= awake ? awake : most > 1.0 ? (int)most : 1;
-}
-
-static inline int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
 }
 
 // Zen 5, which GCC before 14 takes for another.
