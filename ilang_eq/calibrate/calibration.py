@@ -70,7 +70,8 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
     caches = data_caches() or _caches_of(default)
     asked = [*_core_probes(probes.lanes, cores), *_memory_probes(caches, cores)]
     ns = probes.nanoseconds(asked, ROUNDS, deadline)
-    return Machine(
+    return replace(
+        default,
         name=f"{default.name}-calibrated",
         cores=cores,
         vector_bits=probes.lanes * _FLOAT_BITS,
@@ -82,31 +83,6 @@ def measured(probes: Probes, default: Machine, cores: int, budget_s: float = BUD
         fork_join_us=_figure(ns["fork-join"] * 1e-3) if cores > 1 else default.fork_join_us,
         vector=_rates("vector", ns),
         scalar=_rates("scalar", ns),
-        adder_cycles=default.adder_cycles,
-        streams=default.streams,
-        page_streams=default.page_streams,
-        restarts=default.restarts,
-        by_instruction=default.by_instruction,
-        walk_ns=default.walk_ns,
-        runs_on=default.runs_on,
-        in_flight=default.in_flight,
-        spill_slots=default.spill_slots,
-        alone=default.alone,
-        window=default.window,
-        hides=default.hides,
-        early=default.early,
-        past_caches=default.past_caches,
-        fetched=default.fetched,
-        past=default.past,
-        port_bits=default.port_bits,
-        broadcasts=default.broadcasts,
-        split_cycles=default.split_cycles,
-        split_part_cycles=default.split_part_cycles,
-        entry_cycles=default.entry_cycles,
-        softness=default.softness,
-        shown=default.shown,
-        asked=default.asked,
-        sums_wait=default.sums_wait,
         fma_with_add=_figure(min(2.0, max(1.0, ns["fma with add"] / ns["vector fma"]))),
         levels=tuple(_levels(caches, ns, cores, default.levels)),
     )

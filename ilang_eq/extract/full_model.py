@@ -380,7 +380,8 @@ def _moving(
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)
         unforeseen = _unforeseen(moved, share, outer, machine)
-        hidden = machine.hides * unforeseen
+        hides = machine.hides if outer.shared else max(machine.hides, machine.hides_near)
+        hidden = hides * unforeseen
         hidden += waiting * share
         # out of a core's own caches what nobody sees coming takes as long to move as what is foreseen, or asked for
         own = () if outer.shared else found.items()
@@ -392,7 +393,7 @@ def _moving(
         followed = _transfer(sum([found[name].bytes for name in in_order if name in found]), share, outer) * NS
         part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited), issue.shares)
         phases.append((computed, *others, part))
-        stall += (1.0 - machine.hides) * unforeseen * NS
+        stall += (1.0 - hides) * unforeseen * NS
     # last comes finding positions, which moves nothing
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]), stall=stall)
 
@@ -421,9 +422,9 @@ def translations(machine: Machine) -> tuple[tuple[int, float, float], ...]:
     """The page addresses that each level of a core's translation buffer holds, and what it takes to find another.
 
     That is nanoseconds, less what an out-of-order core hides; and the cycles that each split line in such a page takes
-    again, on Cascade Lake (papers_notes/ecm.md).
+    again (papers_notes/ecm.md).
     """
-    return (64, 0.2, 2.4), (1536, machine.walk_ns, 0.0)
+    return (64, 0.2, 2.4 * machine.split_again), (1536, machine.walk_ns, 0.0)
 
 
 def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: float) -> NestCost:

@@ -146,6 +146,9 @@ class Machine:
         split_part_cycles: the same of parts of rows out of the second level, as long as the nearest cache has not got
             them: 1.5 for 64 bytes in two lines, on top of moving both; 0.8 to 1.8 in tiles of 16 and 24 columns on
             Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, 0.05 to 0.15 on Zen 5 (papers_notes/ecm.md).
+        split_again: the share of lines in two parts that are read again if the nearest translation buffer has not got
+            their page. All on Cascade Lake; none on Emerald Rapids, where 64×2048×2048 takes 5.3 ms in columns of 48
+            floats of 256 rows, unpacked, and by the model 8.1 if they were.
         spill_slots: instructions in the time of which an accumulator goes to memory and back: stores go one a cycle.
         alone: how many times as long functions take that go one vector at a time through a tile that sums them.
             Weighted sums of exponentials take 9.4 to 9.6 cycles a vector on Zen 4 in 16 and 24 rows of one vector, and
@@ -160,6 +163,9 @@ class Machine:
         hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All on Zen 4,
             most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes
             what its instructions and its lines take together (papers_notes/ecm.md).
+        hides_near: the same of lines out of a core's own caches, if that is more. All on Emerald Rapids: there a float
+            each of 12 to 96 rows 4 KiB apart, which share 12 places of the nearest cache, takes 0.36 ns, a line out of
+            the second level a cycle, and a product in tiles of 14 rows 4 KiB apart what it takes in those of 12.
         early: do prefetchers ask so early for what comes out of a core's own caches that little of it shows beside
             computing, as of what comes from beyond them (``overlap.UNDER``), and nothing of what goes on from start to
             end? On Zen 5.
@@ -202,6 +208,7 @@ class Machine:
     in_flight: float = 10.0
     split_cycles: float = 1.2
     split_part_cycles: float = 0.75
+    split_again: Share = 1.0
     entry_cycles: float = 4.0
     softness: float = 6.0
     shown: Share = SHOWN
@@ -213,6 +220,7 @@ class Machine:
     broadcasts: float = float("inf")
     window: float = 224.0
     hides: Share = 0.0
+    hides_near: Share = 0.0
     early: bool = False
     past_caches: bool = True
     fetched: float = 2.0

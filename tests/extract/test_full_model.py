@@ -367,6 +367,19 @@ def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
     assert not any(name.endswith("pages") for name, _ in on_top)
 
 
+def test_a_core_may_hide_waiting_for_its_own_caches_alone() -> None:
+    """14 rows of A 4 KiB apart share 12 places of the nearest cache; many rows of B come from beyond the second."""
+    golden_cove = load("x86_64_sapphire_rapids")
+
+    def stall(columns: int, near: float) -> float:
+        machine = replace(golden_cove, hides_near=near)
+        terms = cost(matmul("|i:14,j:32|jiki'j'"), (1024, 1024), (1024, columns), machine=machine).terms
+        return sum(s for name, s in terms if name.endswith("stall"))
+
+    assert stall(32, 1.0) < 0.2 * stall(32, 0.0)
+    assert stall(4096, 1.0) > 0.5 * stall(4096, 0.0)
+
+
 def test_a_core_that_looks_further_ahead_waits_less_for_lines_that_take_turns() -> None:
     def lines(window: float) -> float:
         machine = replace(load("x86_64_zen4"), window=window)
