@@ -76,8 +76,8 @@ def time(demand: Demand) -> Costs:
     0.995 to 1.0002 of what they do with hard ones on five machines, in the mean of 160.
     """
     squares = demand[:APART] ** 2
-    computing = np.cbrt(np.sqrt((squares * squares * squares).sum(axis=0, keepdims=True)))
-    parts = np.concatenate([computing, demand[TRANSFERS:]])
+    busy = np.cbrt(np.sqrt((squares * squares * squares).sum(axis=0, keepdims=True)))
+    parts = np.concatenate([busy, demand[TRANSFERS:]])
     return overlap.SHOWN * parts.sum(axis=0) + (1 - overlap.SHOWN) * parts.max(axis=0) + demand[APART]
 
 
