@@ -28,7 +28,6 @@ from ilang_eq.extract.footprint import (
     Extents,
     Room,
     Traffic,
-    TranslationBuffer,
     bytes_of,
     room_of,
     size_of,
@@ -36,6 +35,7 @@ from ilang_eq.extract.footprint import (
 from ilang_eq.extract.issue import Issued, issue_time, issue_times
 from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.nest_cost import NS, NestCost, Part, Phase, computing
+from ilang_eq.extract.pages import finding_pages
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.streams import gained, together
 from ilang_eq.extract.tally import Known
@@ -275,7 +275,7 @@ def _nest(
             cost = cost.running_on(outer.name, _running_on(region, moved, machine))
         if (cost.merged(ahead == 1) if ahead else cost).seconds > most:
             return None
-    cost = _finding_pages(cost, region, machine, issued.share)
+    cost = finding_pages(cost, region, machine, issued.share)
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return cost.merged(ahead == 1) if ahead else cost
@@ -416,32 +416,6 @@ def _waiting_for_stores(cost: NestCost, rows: Sequence[bool], machine: Machine) 
         moved = next((part.seconds for part in parts if part.name == memory), 0.0)
         hidden += (1.0 - machine.shown) * min(parts[0].seconds, moved) if adds else 0.0
     return replace(cost, stall=cost.stall + hidden)
-
-
-def translations(machine: Machine) -> tuple[tuple[int, float, float], ...]:
-    """The page addresses that each level of a core's translation buffer holds, and what it takes to find another.
-
-    That is nanoseconds, less what an out-of-order core hides; and the cycles that each split line in such a page takes
-    again (papers_notes/ecm.md).
-    """
-    return (64, 0.2, 2.4 * machine.split_again), (1536, machine.walk_ns, 0.0)
-
-
-def _finding_pages(cost: NestCost, region: Region, machine: Machine, share: float) -> NestCost:
-    """``cost`` with what it takes to find the pages of rows with gaps between them."""
-    if not region.gaps:
-        return cost
-    seconds = [0.0] * region.count
-    for entries, each, repeated in translations(machine):
-        for phase, found in enumerate(region.phases(TranslationBuffer(entries))):
-            pages = Traffic.total(found.values())
-            seconds[phase] += (pages.bytes * each + pages.apart * repeated / machine.clock_ghz) * share * NS
-    cost = replace(cost, stall=cost.stall + (1.0 - machine.hides) * sum(seconds))
-    if not machine.hides:
-        return cost
-    hidden = (Part("pages", each * machine.hides, each * machine.hides) for each in seconds)
-    phases = [(*parts, part._replace(shares=parts[0].shares)) for parts, part in zip(cost.phases, hidden, strict=False)]
-    return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
 def _asked_ahead(nest: For, buffers: Iterable[Buffer], extents: Extents) -> int:

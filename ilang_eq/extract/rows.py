@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ilang_eq.extract.blocking import depth, tile_axes
 from ilang_eq.extract.footprint import ELEMENT_BYTES, PAGE
-from ilang_eq.extract.full_model import translations
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import micro_kernel
+from ilang_eq.extract.pages import translations
 from ilang_eq.extract.streams import gained, rows_in_turn
 from ilang_eq.rewrites.space import AxisId, Nest
 

@@ -70,4 +70,4 @@ def test_it_has_to_gain_more_than_the_model_may_err(share: float, gains: bool) -
 def test_the_search_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ILANG_EQ_MACHINE", "x86_64_zen4")
     best = optimize(i("ij*j~ij") >> i("+ij~i"), [(2048, 8192), (8192,)], threads=1, database=False)
-    assert "+ij~i|i:8,j:" in str(best)
+    assert "+ij~i|i:8,j:32|iji'j'0" in str(best)
