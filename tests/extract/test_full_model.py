@@ -380,6 +380,19 @@ def test_a_core_may_hide_waiting_for_its_own_caches_alone() -> None:
     assert stall(4096, 1.0) > 0.5 * stall(4096, 0.0)
 
 
+def test_a_core_may_read_lines_in_two_parts_once_more_for_their_page() -> None:
+    """Columns of 256 rows of B, unpacked, each in a page of its own."""
+    shapes = (64, 2048), (2048, 2048)
+
+    def stall(again: float) -> float:
+        machine = replace(load("x86_64_sapphire_rapids"), split_again=again)
+        terms = cost(matmul("|i:8,j:48,k:256|jkik'i'j'"), *shapes, machine=machine).terms
+        return sum(s for name, s in terms if name.endswith("stall"))
+
+    assert stall(1.0) > 2.0 * stall(0.0) > 0.0
+    assert stall(0.5) == pytest.approx((stall(0.0) + stall(1.0)) / 2)
+
+
 def test_a_core_that_looks_further_ahead_waits_less_for_lines_that_take_turns() -> None:
     def lines(window: float) -> float:
         machine = replace(load("x86_64_zen4"), window=window)
