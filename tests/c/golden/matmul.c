@@ -104,8 +104,8 @@ static inline void fetch_streamed(const float *p, int64_t first, int64_t floats)
     (void)p, (void)first, (void)floats;
 #else
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 #endif
 }
 
@@ -113,8 +113,8 @@ static inline void fetch_streamed(const float *p, int64_t first, int64_t floats)
 static inline void make_room(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 1, 3);
 }
 
 // The lanes of a vector register.

@@ -115,8 +115,8 @@ static inline int part_of_team(double work, int awake)
 static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 
 // Asks the second cache for floats that are needed later, or the nearest where vectors in two lines need that; they may
@@ -124,16 +124,16 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 static inline void fetch_row(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, ZEN5 ? 3 : 2);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ZEN5 ? 3 : 2);
 }
 
 // Asks for floats that are overwritten later; they may lie beyond the end.
 static inline void make_room(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 1, 3);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 1, 3);
 }
 
 // The lanes of a vector register.

@@ -100,8 +100,8 @@ static inline int team_for(double work, int threads)
 static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
-    for (int64_t f = first; f < first + floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)f * sizeof(float)), 0, 3);
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 
 // The lanes of a vector register.
