@@ -12,7 +12,9 @@ pair of panels has 1366, takes 66 ms, and 113 if all of them ask. The others hav
 request: its slot and its place in the queue to the second level are worth 2 to 4 % of a product.
 
 Rows that are copied into a panel lie apart, a few lines in each place, so that prefetchers see none of them coming.
-Asked for a few steps ahead, they are there in time: a product 64×2048×2048 takes 7.0 ms instead of 8.2.
+Asked for a few steps ahead, they are there in time: a product 64×2048×2048 takes 7.0 ms instead of 8.2. On Emerald
+Rapids, packing 1024×1024 floats of 4 MiB in panels of 64 takes 0.35 ms if the nearest cache is asked, and 0.55 if the
+second is, however far ahead; 64×2048 floats, which the second one holds, 20 and 23 µs with a tile of 6 rows.
 
 Rows of arguments that one reduction alone goes through come from memory, and every phase in between, such as the
 exponentials of decode attention, stops the prefetchers. Asked for a page ahead, 32 queries against 8192 keys each take
@@ -385,4 +387,4 @@ def copied_lines(loop: For, layout: Layout) -> list[str]:
     dims = layout.buffers[copied.place.buffer].dims
     *outer, last = (index_text(index) for index in copied.place.indices)
     there = [f"least({row}, {size_text(d)} - 1)" if " " in row else row for row, d in zip(outer, dims, strict=False)]
-    return [f"fetch_row({copied.place.buffer}, {flat_index([*there, last], dims)}, {copied.width});"]
+    return [f"fetch_copied({copied.place.buffer}, {flat_index([*there, last], dims)}, {copied.width});"]

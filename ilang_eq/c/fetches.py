@@ -15,8 +15,8 @@ _ZEN5 = """\
 """
 
 _ASKS_IN_ORDER = """\
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do: on Zen 5, and on
-// Intel's servers from Sapphire Rapids on, which have registers for tiles.
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
+// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
 #if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
 #define ASKS_IN_ORDER 1
 #else
@@ -65,6 +65,16 @@ static inline void fetch_row(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ZEN5 ? 3 : 2);
 }
 """,
+    "fetch_copied": """\
+// Asks for a row that is copied soon, from wherever it is; it may lie beyond the end.
+static inline void fetch_copied(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch(
+            (const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
+}
+""",
     "make_room": """\
 // Asks for floats that are overwritten later; they may lie beyond the end.
 static inline void make_room(const float *p, int64_t first, int64_t floats)
@@ -79,7 +89,7 @@ static inline void make_room(const float *p, int64_t first, int64_t floats)
 
 def fetches(body: str) -> list[str]:
     """What ``body`` names of these, in an order in which C accepts it."""
-    in_order = "ASKS_IN_ORDER" in body
+    in_order = "ASKS_IN_ORDER" in body or "fetch_copied(" in body
     conditions = ((_ZEN5, in_order or "ZEN5" in body or "fetch_row(" in body), (_ASKS_IN_ORDER, in_order))
     asked = (text for name, text in _FETCHES.items() if f"{name}(" in body)
     return [*(text for text, needed in conditions if needed), *asked]

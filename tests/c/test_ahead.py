@@ -49,7 +49,7 @@ def asked(
     by: str = "fetch_ahead",
 ) -> np.ndarray:
     """How often each of the first 64 K floats of the panels was asked for, by a kernel that counts."""
-    place = {"fetch_ahead": "floats", "fetch_soon": "first", "fetch_row": "first", "fetch_streamed": "first"}[by]
+    place = "floats" if by == "fetch_ahead" else "first"
 
     def counting(source: str) -> str:
         body = re.compile(rf"(static inline void {by}\(.*?\)\n\{{\n).*?\n\}}", re.DOTALL)
@@ -119,7 +119,7 @@ def test_rows_of_panels_are_asked_for_some_steps_ahead(
 def test_rows_are_asked_for_before_they_are_copied(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every panel each row but the first few, and nothing beyond the last one."""
     width, columns = 24, 64
-    count = asked(FORMS[form], 5, width, columns, monkeypatch, "fetch_row")
+    count = asked(FORMS[form], 5, width, columns, monkeypatch, "fetch_copied")
     expected = {k * columns + j for k in range(COPIED, width) for j in range(0, columns, 16)}
     assert set(np.flatnonzero(count)) == expected
 
@@ -254,8 +254,8 @@ def test_long_rows_are_left_to_prefetchers(width: int, asks: bool) -> None:
 
 def test_neighbours_and_columns_are_copied_without_asking() -> None:
     """Prefetchers see what lies one after another coming, and a column takes a line of each of many rows."""
-    assert "fetch_row(" not in emit(program(i("+ij~ij") >> i("+ij~i")))
-    assert "fetch_row(" not in emit(program(i("+jk~kj|j:16|jkj'") >> i("+kj~j|j:16|jkj'0")))
+    assert "fetch_copied(" not in emit(program(i("+ij~ij") >> i("+ij~i")))
+    assert "fetch_copied(" not in emit(program(i("+jk~kj|j:16|jkj'") >> i("+kj~j|j:16|jkj'0")))
 
 
 @needs_compiler

@@ -106,6 +106,14 @@ static inline int team_for(double work, int threads)
 #define ZEN5 0
 #endif
 
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
+// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
+#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+#define ASKS_IN_ORDER 1
+#else
+#define ASKS_IN_ORDER 0
+#endif
+
 // Asks for a line that is needed later; it may lie beyond the end.
 static inline void fetch_ahead(const float *p, int64_t floats)
 {
@@ -120,13 +128,13 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 
-// Asks the second cache for floats that are needed later, or the nearest where vectors in two lines need that; they may
-// lie beyond the end.
-static inline void fetch_row(const float *p, int64_t first, int64_t floats)
+// Asks for a row that is copied soon, from wherever it is; it may lie beyond the end.
+static inline void fetch_copied(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = 0; f < floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ZEN5 ? 3 : 2);
+        __builtin_prefetch(
+            (const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
 }
 
 // Asks for floats that are overwritten later; they may lie beyond the end.
@@ -236,7 +244,7 @@ static NOINLINE void tasks_add0(int64_t first, int64_t last, const float *restri
         const int64_t k_first = task % tasks_k;
         const int64_t k_last = least(tasks_k, k_first + last - task);
         for (int64_t k = k_first; k < k_last; k++) {
-            fetch_row(in1, (least(k + 4, in0_1 - 1)) * in1_1 + j, 17);
+            fetch_copied(in1, (least(k + 4, in0_1 - 1)) * in1_1 + j, 17);
             if (in1_1 - j >= 16) {
 #pragma omp simd
                 for (int64_t j1 = 0; j1 < 16; j1++) {

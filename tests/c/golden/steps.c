@@ -95,6 +95,14 @@ static inline int part_of_team(double work, int awake)
 #define ZEN5 0
 #endif
 
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
+// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
+#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+#define ASKS_IN_ORDER 1
+#else
+#define ASKS_IN_ORDER 0
+#endif
+
 // Asks the nearest cache for lines that are needed soon; they may lie beyond the end.
 static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
@@ -103,13 +111,13 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 
-// Asks the second cache for floats that are needed later, or the nearest where vectors in two lines need that; they may
-// lie beyond the end.
-static inline void fetch_row(const float *p, int64_t first, int64_t floats)
+// Asks for a row that is copied soon, from wherever it is; it may lie beyond the end.
+static inline void fetch_copied(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = 0; f < floats; f += 16)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ZEN5 ? 3 : 2);
+        __builtin_prefetch(
+            (const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, ASKS_IN_ORDER ? 3 : 2);
 }
 
 // The lanes of a vector register.
@@ -179,7 +187,7 @@ static inline void store16(float *p, vec16 x, int64_t left)
 static NOINLINE void tasks_add2_shared_tiles(int64_t first, int64_t last, int64_t j, int64_t k, const float *restrict in1, float *restrict add0, int64_t in0_1, int64_t in1_1)
 {
     for (int64_t k1 = first; k1 < last; k1++) {
-        fetch_row(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
+        fetch_copied(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
         if (in1_1 - j >= 48) {
 #pragma omp simd
             for (int64_t j1 = 0; j1 < 48; j1++) {
@@ -510,7 +518,7 @@ static NOINLINE void tasks_add2_few_rows_2(int64_t first, int64_t last, int64_t 
             float add0[10][48] __attribute__((aligned(64)));
             if (in0_1 - k - k_chunk >= 10 && in1_1 - j >= 48) {
                 for (int64_t k1 = 0; k1 < 10; k1++) {
-                    fetch_row(in1, (least(k_chunk + k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
+                    fetch_copied(in1, (least(k_chunk + k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
 #pragma omp simd
                     for (int64_t j1 = 0; j1 < 48; j1++) {
                         add0[k1][j1] = in1[(k_chunk + k + k1) * in1_1 + j + j1];
@@ -518,7 +526,7 @@ static NOINLINE void tasks_add2_few_rows_2(int64_t first, int64_t last, int64_t 
                 }
             } else {
                 for (int64_t k1 = 0; k1 < least(10, in0_1 - k_chunk - k); k1++) {
-                    fetch_row(in1, (least(k_chunk + k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
+                    fetch_copied(in1, (least(k_chunk + k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
                     {
                         const int64_t j1_end = least(48, in1_1 - j);
                         UNROLL
@@ -798,7 +806,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
             float add0[10][48] __attribute__((aligned(64)));
             if (in0_1 - k >= 10 && in1_1 - j >= 48) {
                 for (int64_t k1 = 0; k1 < 10; k1++) {
-                    fetch_row(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
+                    fetch_copied(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
 #pragma omp simd
                     for (int64_t j1 = 0; j1 < 48; j1++) {
                         add0[k1][j1] = in1[(k + k1) * in1_1 + j + j1];
@@ -806,7 +814,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                 }
             } else {
                 for (int64_t k1 = 0; k1 < least(10, in0_1 - k); k1++) {
-                    fetch_row(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
+                    fetch_copied(in1, (least(k + k1 + 4, in0_1 - 1)) * in1_1 + j, 49);
                     {
                         const int64_t j1_end = least(48, in1_1 - j);
                         UNROLL

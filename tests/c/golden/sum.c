@@ -88,8 +88,8 @@ static inline int team_for(double work, int threads)
 #define ZEN5 0
 #endif
 
-// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do: on Zen 5, and on
-// Intel's servers from Sapphire Rapids on, which have registers for tiles.
+// Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
+// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
 #if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
 #define ASKS_IN_ORDER 1
 #else
