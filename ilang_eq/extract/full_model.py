@@ -11,7 +11,7 @@ The arrays are taken to be warm: a program whose buffers all fit a level togethe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -271,7 +271,7 @@ def _nest(
             moved = [_counted(phase, own, outer) for phase in moved]
         waits = [0.0] * region.count if ahead else _waits(region, moved, outer, machine, written)
         cost = _moving(cost, region, moved, waits, outer, known, issued.share, machine)
-        if outer is machine.levels[-1]:
+        if outer.shared:
             cost = cost.running_on(outer.name, _running_on(region, moved, machine))
         if (cost.merged(ahead == 1) if ahead else cost).seconds > most:
             return None
@@ -281,8 +281,8 @@ def _nest(
     return cost.merged(ahead == 1) if ahead else cost
 
 
-def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> float:
-    """The share of what ``moves`` out of memory that prefetchers bring while phases compute, one after another.
+def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> list[float]:
+    """The share of what each phase ``moves`` that prefetchers bring while others compute: what it reads in order.
 
     They run on for ``Machine.runs_on`` bytes, if each iteration goes on where the one before it ended.
     """
@@ -290,12 +290,19 @@ def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> 
     while len(loop.loops) == 1:
         (loop,) = loop.loops
     if not machine.runs_on or not loop.loops:
-        return 0.0
+        return []
     names = {name for phase in moves for name, moved in phase.items() if moved.streams}
     read = [loop.iteration[name] for name in names if name in loop.iteration]
     if not read or any(span.runs > 1.0 for span in read):
-        return 0.0
-    return 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(span.bytes for span in read))
+        return []
+    near = 1.0 - Room(machine.runs_on, STOPS * machine.runs_on).lost(sum(span.bytes for span in read))
+    return [near * _part(phase, names) for phase in moves]
+
+
+def _part(moved: ByBuffer, names: Set[str]) -> float:
+    """The part of what is ``moved`` that the buffers ``names`` have."""
+    everything = sum([traffic.all for traffic in moved.values()])
+    return sum([traffic.all for name, traffic in moved.items() if name in names]) / everything if everything else 0.0
 
 
 def _asked(found: ByBuffer, copied: str) -> ByBuffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -81,10 +82,10 @@ class NestCost:
         together = (Part(name, each, 0.0 if asked else each, shares=shares) for (name, shares), each in seconds.items())
         return replace(self, phases=(tuple(together),))
 
-    def running_on(self, name: str, share: float) -> NestCost:
-        """The same with the ``share`` of what the level ``name`` moves on its way while other phases compute."""
+    def running_on(self, name: str, shares: Sequence[float]) -> NestCost:
+        """The same with these ``shares`` of what phases move out of ``name`` on their way while others compute."""
         phases = list(self.phases)
-        for reader, parts in enumerate(self.phases):
+        for reader, (parts, share) in enumerate(zip(self.phases, shares, strict=False)):
             moved = next((part for part in parts if part.name == name), None)
             others = [n for n in range(len(phases)) if n != reader and self.phases[n][0].seconds]
             time = sum(self.phases[n][0].seconds for n in others)

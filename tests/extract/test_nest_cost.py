@@ -55,17 +55,17 @@ def test_what_prefetchers_run_on_for_comes_while_other_phases_compute() -> None:
     memory = Part("memory", 3e-9, 3e-9, shared=True)
     reading, computed = (computing(1.0), memory), (computing(8.0),)
     apart = NestCost((reading, computed))
-    all_, half, none = (apart.running_on("memory", share) for share in (1.0, 0.5, 0.0))
+    all_, half, none = (apart.running_on("memory", (share, 0.0)) for share in (1.0, 0.5, 0.0))
     assert all_.seconds < half.seconds < none.seconds == pytest.approx(apart.seconds)
     assert all_.seconds == pytest.approx((1.0 + 8.0 + overlap.ASKED * 3.0 * 3.0 / 8.0) * 1e-9)
 
 
 def test_no_more_comes_meanwhile_than_other_phases_have_time_for() -> None:
     reading, computed = (computing(1.0), Part("memory", 3e-9, 3e-9, shared=True)), (computing(0.5),)
-    found = NestCost((reading, computed)).running_on("memory", 1.0)
+    found = NestCost((reading, computed)).running_on("memory", (1.0, 1.0))
     assert [part.seconds for part in found.phases[0]] == pytest.approx([1e-9, 2.5e-9])
     alone = NestCost((reading,))
-    assert alone.running_on("memory", 1.0) == alone
+    assert alone.running_on("memory", (1.0,)) == alone
 
 
 def test_what_shows_is_the_machines() -> None:
