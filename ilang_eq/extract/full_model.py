@@ -39,7 +39,7 @@ from ilang_eq.extract.pages import finding_pages
 from ilang_eq.extract.regions import Region, Seen, regions
 from ilang_eq.extract.streams import gained, together
 from ilang_eq.extract.tally import Known
-from ilang_eq.extract.tasks import Tasks, tasks_of
+from ilang_eq.extract.tasks import Chunks, Tasks, chunks_of, tasks_of
 from ilang_eq.extract.trips import Loop, copied, evaluate, row_by_row
 from ilang_eq.extract.versions import Version, versions
 from ilang_eq.lower.addresses import STACK_FLOATS, constant_size
@@ -186,9 +186,10 @@ def _nests(
     known = Known(padded, panels, panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)})
     costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
-    loops = zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True)
+    loops = tuple(zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True))
     unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
     tasks = [(loop, tasks_of(loop, unfilled.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
+    chunks = [chunks_of(loop, unfilled.get(nest.variable, nest), buffers) for loop, nest in loops]
     results = (b.name for b in buffers if b.role in ("output", "workspace"))
     through = machine.levels[-1].written
     through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)
@@ -198,11 +199,12 @@ def _nests(
     if left < 0.0:
         return None
     places = regions(nodes, buffers, extents, machine, costed.regions)
-    for issue, place, nest in zip(issued, places, nests, strict=True):
+    for issue, place, nest, cut in zip(issued, places, nests, chunks, strict=True):
         ahead = 1 if version.late else _asked_ahead(nest, buffers, extents)
         cost = _nest(issue, place, machine, fetched, known, ahead, written, left + issue.seconds)
         if cost is None:
             return None
+        cost = cost if cut is None else _with_results(cost, cut, extents, machine, issue.share)
         left -= cost.seconds - issue.seconds
         costs.append(cost)
     loose = tuple(node for node in nodes if not isinstance(node, Loop))
@@ -279,6 +281,14 @@ def _nest(
     cost = _waiting_for_stores(cost, issued.rows, machine)
     cost = replace(cost, overhead=machine.fork_join_us * _US * issued.entered)
     return cost.merged(ahead == 1) if ahead else cost
+
+
+def _with_results(cost: NestCost, chunks: Chunks, extents: Extents, machine: Machine, share: float) -> NestCost:
+    """``cost`` with filling the results of ``chunks`` with zeros, which threads ``share``, and adding them up."""
+    bytes_ = bytes_of(chunks.results, extents)
+    level = next(level for level in machine.levels if bytes_ <= level.bytes)
+    moved = bytes_ * (level.written * share + 1.0) / level.bandwidth
+    return replace(cost, stall=cost.stall + chunks.rows * moved * NS)
 
 
 def _running_on(region: Region, moves: Sequence[ByBuffer], machine: Machine) -> list[float]:

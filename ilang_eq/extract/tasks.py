@@ -38,10 +38,19 @@ class Tasks(NamedTuple):
         return ceil(self.number / threads) / self.number if threads > 1 else 1.0
 
 
+class Chunks(NamedTuple):
+    """Chunks of what each of so many ``rows`` reduces; ``results`` are those of all chunks of a row."""
+
+    number: float
+    rows: float
+    results: tuple[Buffer, ...]
+
+
 def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> Tasks:
     """The tasks of ``loop``, which is ``nest`` at some extents; ``buffers`` are those of the kernel."""
     if threads > 1 and not nest.parallel:
-        return Tasks(max(1.0, _chunks(loop, nest, (), buffers)))
+        chunks = chunks_of(loop, nest, buffers)
+        return Tasks(chunks.number if chunks else 1.0)
     rows = _rows(loop)
     *outer, last = (row.trips for row in rows) if rows else (1.0,)
     found = Tasks(prod(outer) * last, prod(outer) if outer else 0.0)
@@ -50,26 +59,46 @@ def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> 
     tiles = _tiles(rows[-1].body)
     if tiles is not None and tiles.number >= FEW:
         return Tasks(tiles.number, entered=found.number * tiles.entered)
-    chunks = _chunks_in_rows(rows, nest, buffers)
-    return Tasks(chunks, entered=found.number) if chunks >= max(2.0, found.number) else found
+    chunks = chunks_of(loop, nest, buffers)
+    return Tasks(chunks.number, entered=chunks.rows) if chunks else found
 
 
-def _chunks_in_rows(rows: Sequence[Loop], nest: For, buffers: Sequence[Buffer]) -> float:
-    """The fewest chunks of anything that each of ``rows`` reduces; 0 if something is not cut."""
+def chunks_of(loop: Loop, nest: For, buffers: Sequence[Buffer]) -> Chunks | None:
+    """What ``loop``, which is ``nest`` at some extents, is cut into, by however many threads; None if it is not."""
+    rows = _rows(loop) if nest.parallel else ()
+    number = prod(row.trips for row in rows)
+    if nest.parallel and (not rows or number >= FEW or _has_tiles(rows)):
+        return None
+    found = _chunks_in_rows(rows, nest, buffers) if rows else _chunks(loop, nest, (), buffers)
+    return found._replace(rows=number) if found is not None and found.number >= max(2.0, number) else None
+
+
+def _has_tiles(rows: Sequence[Loop]) -> bool:
+    """Whether there are tiles enough in a row to share."""
+    tiles = _tiles(rows[-1].body)
+    return tiles is not None and tiles.number >= FEW
+
+
+def _chunks_in_rows(rows: Sequence[Loop], nest: For, buffers: Sequence[Buffer]) -> Chunks | None:
+    """The fewest chunks of anything that each of ``rows`` reduces, with the results of all; None if one is not cut."""
     around = rows_of(nest)
     if sum(loop.step > 1 for loop in around) > 1:
-        return 0.0
+        return None
     loops = {node.variable: node for node in rows[-1].body if isinstance(node, Loop)}
     reducing = [s for s in around[-1].body if isinstance(s, For) and s.limit is None and not independent(s)]
     if any(s.variable not in loops for s in reducing):
-        return 0.0
-    return min((_chunks(loops[s.variable], s, around, buffers) for s in reducing), default=0.0)
+        return None
+    cut = [_chunks(loops[s.variable], s, around, buffers) for s in reducing]
+    found = [chunks for chunks in cut if chunks is not None]
+    if not found or len(found) < len(cut):
+        return None
+    return Chunks(min(chunks.number for chunks in found), 1.0, tuple(b for chunks in found for b in chunks.results))
 
 
-def _chunks(loop: Loop, written: For, around: Sequence[For], buffers: Sequence[Buffer]) -> float:
-    """The chunks of ``loop``, which is ``written`` at some extents inside the loops ``around``; 0 if it is not cut."""
+def _chunks(loop: Loop, written: For, around: Sequence[For], buffers: Sequence[Buffer]) -> Chunks | None:
+    """The chunks of ``loop``, which is ``written`` at some extents inside the loops ``around``; None if it is whole."""
     found = chunked(written, around, {buffer.name: buffer for buffer in buffers}, "_chunk")
-    return 0.0 if found is None else ceil(loop.trips * loop.step / found.length)
+    return None if found is None else Chunks(ceil(loop.trips * loop.step / found.length), 1.0, found.results)
 
 
 def _rows(loop: Loop) -> tuple[Loop, ...]:

@@ -49,11 +49,17 @@ FEWEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Chunked:
-    """A loop in chunks of ``length``, and the locals that it takes."""
+    """A loop in chunks of ``length``, and the locals that it takes: first of all the ``results`` of the chunks."""
 
     statements: tuple[Statement, ...]
-    buffers: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    others: tuple[Buffer, ...]
     length: int
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """All locals."""
+        return (*self.results, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def chunked(loop: For, around: Sequence[For], buffers: Mapping[str, Buffer], suf
     merge, locals_ = _merge(cuts, state, found, suffix)
     declared = [Declare(part.buffer.name) for part in found]
     body = _chunks(loop, cuts, found)
-    return Chunked((*declared, *body, *merge), (*(part.buffer for part in found), *locals_), cuts[0][1])
+    return Chunked((*declared, *body, *merge), tuple(part.buffer for part in found), tuple(locals_), cuts[0][1])
 
 
 def _cuts(loop: For, state: Carried) -> tuple[tuple[For, int], ...]:
