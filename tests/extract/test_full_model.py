@@ -354,6 +354,17 @@ def test_what_is_written_is_not_on_its_way_before() -> None:
     assert here.seconds == pytest.approx(elsewhere.seconds, rel=0.01)
 
 
+def test_results_of_chunks_are_filled_with_zeros_and_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one row, chunks of 258 terms are summed apart, and the second level holds a row of sums for each of them."""
+    machine, tile = load("x86_64_sapphire_rapids"), "|j:32,k:6|ikjk'j'"
+    row = i(f"ik*kj~ikj{tile}") >> i(f"+ikj~ij{tile}0")
+    cut = seconds(row, (1, 2048), (2048, 2048), machine=machine)
+    monkeypatch.setattr(full_model, "chunks_of", lambda *_: None)
+    whole = seconds(row, (1, 2048), (2048, 2048), machine=machine)
+    second = machine.levels[1]
+    assert cut - whole == pytest.approx(8 * 2048 * 4 * (second.written + 1.0) / second.bandwidth * 1e-9)
+
+
 def test_prefetchers_do_not_run_on_from_parts_of_rows() -> None:
     sums = i("ik*kj~kij|i:8,j:48|ijki'j'") >> i("+kij~ij|i:8,j:48|ijki'j'0") >> i("ij+ij~ij|i:8,j:48|ij0i'j'")
     here, elsewhere = (
