@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:128|jkj'")) >> i("ik*kj~kij|i:2:6,j:2:64|j1ii'j'ki''j''") >> i("+kij~ij|i:2:6,j:2:64|jii'j'ki''j''0")
+(I | i("+kj~kj|j:32|jkj'")) >> i("ik*kj~kij|i:8,j:32|j1iki'j'") >> i("+kij~ij|i:8,j:32|jiki'j'0")

@@ -1,1 +1,1 @@
-i("il*ikl~ikl|k:2:128|") >> i("+ikl~ik|k:2:128|ikk'k''l0") >> (I & i(">ik~i|k:256|ik0k'")) >> i("ik-i~ik|k:256|ik01k'") >> i("^ik~ik|k:256|ikk'0") >> (i("ik*ikj~ikj|j:64,k:256|ik0jk'j'") >> i("+ikj~ij|j:64,k:256|ikjk'j'0") & i("+ik~i|k:256|ik0k'")) >> i("ij/i~ij|j:64|i01jj'")
+i("il*ikl~ikl|k:256,l:64|iklk'l'") >> i("+ikl~ik|k:256,l:64|iklk'l'0") >> (I & i(">ik~i|k:256|ik0k'")) >> i("ik-i~ik|k:256|ik01k'") >> i("^ik~ik|k:256|ikk'0") >> (i("ik*ikj~ikj|j:64,k:256|ik0jk'j'") >> i("+ikj~ij|j:64,k:256|ikjk'j'0") & i("+ik~i|k:256|ik0k'")) >> i("ij/i~ij|j:64|i01jj'")
