@@ -469,8 +469,9 @@ def test_adding_what_functions_compute_to_rows_in_memory_does_not_hide_memory() 
     assert sums("", "^").seconds > 1.25 * sums("|i:256,j:16|jij'i'", "^").seconds
     terms = {op: dict(sums("", op).terms) for op in "^-"}
     shorter = min(terms["^"]["add2: issue"], terms["^"]["add2: memory"])
-    assert terms["^"]["add2: stall"] == pytest.approx((1 - zen4.shown) * shorter, rel=0.01)
-    assert terms["-"]["add2: stall"] == 0.0
+    stall, otherwise = (terms[op]["add2: stall"] for op in "^-")
+    assert stall - otherwise == pytest.approx((1 - zen4.shown) * shorter, rel=0.01)
+    assert otherwise < 0.01 * stall, "the results of chunks alone"
 
 
 def test_passes_that_ask_for_rows_do_not_wait_at_their_pages() -> None:
