@@ -186,10 +186,11 @@ def _nests(
     known = Known(padded, panels, panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)})
     costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
-    loops = tuple(zip((node for node in nodes if isinstance(node, Loop)), nests, strict=True))
     unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
-    tasks = [(loop, tasks_of(loop, unfilled.get(nest.variable, nest), buffers, threads)) for loop, nest in loops]
-    chunks = [chunks_of(loop, unfilled.get(nest.variable, nest), buffers) for loop, nest in loops]
+    first = [unfilled.get(nest.variable, nest) for nest in nests]
+    loops = tuple(zip((node for node in nodes if isinstance(node, Loop)), first, strict=True))
+    chunks = [chunks_of(loop, nest, buffers) for loop, nest in loops]
+    tasks = [(loop, tasks_of(loop, nest, cut, threads)) for (loop, nest), cut in zip(loops, chunks, strict=True)]
     results = (b.name for b in buffers if b.role in ("output", "workspace"))
     through = machine.levels[-1].written
     through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)

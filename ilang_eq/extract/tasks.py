@@ -46,25 +46,29 @@ class Chunks(NamedTuple):
     results: tuple[Buffer, ...]
 
 
-def tasks_of(loop: Loop, nest: For, buffers: Sequence[Buffer], threads: int) -> Tasks:
-    """The tasks of ``loop``, which is ``nest`` at some extents; ``buffers`` are those of the kernel."""
+def tasks_of(loop: Loop, nest: For, chunks: Chunks | None, threads: int) -> Tasks:
+    """The tasks of ``loop``, which is ``nest`` at some extents and cut into ``chunks``."""
     if threads > 1 and not nest.parallel:
-        chunks = chunks_of(loop, nest, buffers)
         return Tasks(chunks.number if chunks else 1.0)
     rows = _rows(loop)
     *outer, last = (row.trips for row in rows) if rows else (1.0,)
     found = Tasks(prod(outer) * last, prod(outer) if outer else 0.0)
     if threads == 1 or not rows or found.number >= FEW:
         return found
+    if chunks:
+        return Tasks(chunks.number, entered=chunks.rows)
     tiles = _tiles(rows[-1].body)
-    if tiles is not None and tiles.number >= FEW:
-        return Tasks(tiles.number, entered=found.number * tiles.entered)
-    chunks = chunks_of(loop, nest, buffers)
-    return Tasks(chunks.number, entered=chunks.rows) if chunks else found
+    if tiles is None or tiles.number < FEW:
+        return found
+    return Tasks(tiles.number, entered=found.number * tiles.entered)
 
 
 def chunks_of(loop: Loop, nest: For, buffers: Sequence[Buffer]) -> Chunks | None:
-    """What ``loop``, which is ``nest`` at some extents, is cut into, by however many threads; None if it is not."""
+    """What ``loop``, which is ``nest`` at some extents, is cut into, by however many threads; None if it is whole.
+
+    Args:
+        buffers: those of the kernel.
+    """
     rows = _rows(loop) if nest.parallel else ()
     number = prod(row.trips for row in rows)
     if nest.parallel and (not rows or number >= FEW or _has_tiles(rows)):

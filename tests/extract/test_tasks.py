@@ -35,7 +35,8 @@ def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
 
 
 def tasks_of(found: Nest, threads: int) -> Tasks:
-    return shared(*found, threads)
+    loop, written, _ = found
+    return shared(loop, written, chunks_of(*found), threads)
 
 
 def product(rows: int, inner: int, columns: int) -> Nest:
