@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ilang_eq.c.memory import ALIGNMENT, Floats, large, result
+from ilang_eq.c.memory import ALIGNMENT, Floats, aligned, large, maker
 from ilang_eq.errors import ArrayError
 
-FLOAT32 = np.dtype(np.float32)
 Array: TypeAlias = Any
 """A NumPy array, or a torch tensor, of float32. (torch is optional, also to the type checker.)"""
 
@@ -123,14 +121,6 @@ def contiguous(array: Any, what: str, rank: int | None) -> Array:
     return copy
 
 
-def aligned(shape: tuple[int, ...]) -> Floats:
-    """Fresh memory that begins with a cache line: vectors that cross lines take up to half as long again to load."""
-    floats = math.prod(shape)
-    memory = np.empty(floats + ALIGNMENT // 4, dtype=np.float32)
-    first = -memory.ctypes.data % ALIGNMENT // 4
-    return memory[first : first + floats].reshape(shape)
-
-
 def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
     """A fresh output as the caller sees it, and as NumPy sees the same memory."""
     if as_torch and not large(shape):
@@ -138,7 +128,7 @@ def empty(shape: tuple[int, ...], as_torch: bool) -> tuple[Array, Floats]:
         tensor = torch.empty(shape, dtype=torch.float32)
         return tensor, tensor.numpy()
     with room_for(f"a result of shape {shape}"):
-        fresh = result(shape) if large(shape) else np.empty(shape, dtype=np.float32)
+        fresh = maker(shape)()
     return sys.modules["torch"].from_numpy(fresh) if as_torch else fresh, fresh
 
 

@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ilang_eq.c.arrays import FLOAT32
 from ilang_eq.c.build import build
+from ilang_eq.c.memory import FLOAT32
 from ilang_eq.errors import BuildError
 from ilang_eq.lower.interface import Shapes
 

@@ -6,14 +6,13 @@ import ctypes
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ilang_eq.c.arrays import (
     ALIGNMENT,
-    FLOAT32,
     Floats,
     as_floats,
     as_readable,
@@ -29,7 +28,7 @@ from ilang_eq.c.caller import NOT_QUICK, Call, Enter, call_of, quick_entry
 from ilang_eq.c.caller import SOURCE as ENTRY_SOURCE
 from ilang_eq.c.emit import emit
 from ilang_eq.c.library import Library, load, threads_now
-from ilang_eq.c.memory import large, result
+from ilang_eq.c.memory import maker
 from ilang_eq.errors import ArrayError, BuildError
 from ilang_eq.host import checked_threads
 from ilang_eq.lower.interface import Shapes, call_extents, output_shapes, written_outputs
@@ -262,7 +261,7 @@ class CKernel:
 
 def _maker(outputs: Shapes) -> Callable[[], Any]:
     """A function that makes NumPy arrays of these shapes, as a call returns them."""
-    makers = [partial(result, shape) if large(shape) else partial(np.empty, shape, FLOAT32) for shape in outputs]
+    makers = [maker(shape) for shape in outputs]
     return makers[0] if len(makers) == 1 else lambda: tuple([make() for make in makers])
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ilang_eq.c.arrays import Array, aligned, contiguous, uses_torch
+from ilang_eq.c.arrays import Array, contiguous, uses_torch
 from ilang_eq.c.kernel import CKernel
+from ilang_eq.c.memory import aligned
 from ilang_eq.errors import ArrayError, OptionError
 from ilang_eq.lower.interface import output_shapes, summed_extents
 from ilang_eq.lower.preparation import Preparation, merged, prepare

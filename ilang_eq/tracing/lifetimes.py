@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ilang_eq.c.arrays import Floats, aligned
+from ilang_eq.c.memory import Floats, aligned
 from ilang_eq.tracing.kernels import bucket
 from ilang_eq.tracing.nodes import Value, references
 from ilang_eq.tracing.steps import RegionCall, Values

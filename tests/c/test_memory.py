@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -43,8 +44,17 @@ def test_memory_stays_while_a_view_of_it_lives() -> None:
     np.testing.assert_array_equal(view.ravel(), 2 * x[5:10])
 
 
-def test_results_are_plain_arrays() -> None:
-    out = memory.result((3, 4))
+@pytest.mark.parametrize("size", [memory.IN_LINES // 4, memory.LARGE // 4 - 1])
+def test_results_of_some_size_begin_with_a_cache_line(size: int) -> None:
+    kernel, x = KERNEL.compile(threads=1), np.ones(size, np.float32)
+    results = [kernel(x) for _ in range(5)]
+    assert {address(result) % memory.ALIGNMENT for result in results} == {0}
+    assert all((result == 2).all() and result.shape == x.shape for result in results)
+
+
+@pytest.mark.parametrize("make", [memory.result, memory.aligned])
+def test_results_are_plain_arrays(make: Callable[[tuple[int, ...]], memory.Floats]) -> None:
+    out = make((3, 4))
     assert type(out) is np.ndarray
     assert out.flags.writeable
     assert out.flags.c_contiguous
