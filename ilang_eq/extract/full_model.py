@@ -31,7 +31,7 @@ from ilang_eq.extract.machine import Level, Machine
 from ilang_eq.extract.nest_cost import NS, NestCost, Part, computing
 from ilang_eq.extract.pages import finding_pages
 from ilang_eq.extract.regions import Region, Seen, regions
-from ilang_eq.extract.tally import Known
+from ilang_eq.extract.tally import Known, Time
 from ilang_eq.extract.tasks import Chunks, Tasks, chunks_of, tasks_of
 from ilang_eq.extract.transfers import (
     counted,
@@ -207,13 +207,14 @@ def _nests(
 
 
 class _Issued(NamedTuple):
-    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread.
+    """What issuing a nest takes: ``times`` are nanoseconds by phase of the busiest thread, ``spare`` those of no loads.
 
     It has the part ``share`` of the work. Threads come together ``entered`` times. Phases that add what functions
     compute to rows in memory are marked in ``rows``; those that copy rows of a buffer have its name in ``copied``.
     """
 
     times: tuple[float, ...]
+    spare: tuple[float, ...]
     rows: tuple[bool, ...]
     copied: tuple[str, ...]
     share: float
@@ -229,10 +230,11 @@ def _issued(loop: Loop, tasks: Tasks, machine: Machine, threads: int, known: Kno
     used = tasks.used(threads)
     share = tasks.share(used)
     search = tasks.positions * TASK_CYCLES / machine.clock_ghz
-    times = (*issue_times(loop, machine, known, seen), search)
+    times = [time.times(share) for time in (*issue_times(loop, machine, known, seen), Time(search))]
+    issued, spare = tuple([time.all for time in times]), tuple([time.spare for time in times])
     rows = (*row_by_row(loop), False)
     names = (*copied(loop), "")
-    return _Issued(tuple([time * share for time in times]), rows, names, share, tasks.entered if used > 1 else 0.0)
+    return _Issued(issued, spare, rows, names, share, tasks.entered if used > 1 else 0.0)
 
 
 def _nest(
@@ -260,7 +262,7 @@ def _nest(
             foreseen(*phase) for phase in zip(region.phases(Cache(inner, outer), there), issued.copied, strict=False)
         ]
         if inner is machine.levels[0]:
-            cost = lines_in_two(cost, region, moved, machine, issued.share)
+            cost = lines_in_two(cost, region, moved, issued.spare, machine, issued.share)
         if outer is machine.levels[-1]:
             own = {name: each for name, each in written.items() if name in region.whole and region.whole[name].written}
             moved = [counted(phase, own, outer) for phase in moved]

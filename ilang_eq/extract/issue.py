@@ -18,7 +18,7 @@ from ilang_eq.extract.in_registers import inside, is_near
 from ilang_eq.extract.leaves import accumulators, leaf_time, only_folds
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.stack import Stack
-from ilang_eq.extract.tally import NOTHING, STRIP, Known
+from ilang_eq.extract.tally import NOTHING, STRIP, Known, Time
 from ilang_eq.extract.trips import Loop, Node, leaves
 
 LOOP_SLOTS = 2.0
@@ -30,16 +30,16 @@ FORESEEN = 16
 """Iterations of a reduction whose end branch prediction sees, so that what follows begins meanwhile. Of tiles of
 6 × 16, four and six of them one after another, each takes 30 cycles besides 6.2 for each of 16 steps on Zen 3, and 38
 and 45 besides 32 steps; alone 15 to 18 with either, and 1 to 4 of 16 to 64 if it is near (``in_registers.py``)."""
-Issued = dict[Hashable, list[float]]
+Issued = dict[Hashable, list[Time]]
 """What loops take phase by phase, by what decides it."""
 
 
 def issue_time(nodes: Sequence[Node], machine: Machine, known: Known = NOTHING) -> float:
     """Nanoseconds for one thread to run ``nodes`` once; ``known`` is what is known of its buffers."""
-    return _block(nodes, Stack(), machine, known)
+    return _block(nodes, Stack(), machine, known).all
 
 
-def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING, seen: Issued | None = None) -> list[float]:
+def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING, seen: Issued | None = None) -> list[Time]:
     """The same for ``loop``, phase by phase; after the phases of each loop comes what its body does between them.
 
     Args:
@@ -48,7 +48,7 @@ def issue_times(loop: Loop, machine: Machine, known: Known = NOTHING, seen: Issu
     return _phases(loop, Stack(), machine, known, {} if seen is None else seen)
 
 
-def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[float]:
+def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[Time]:
     """The same inside other loops."""
     key = loop, tuple(stack.bits), stack.trips, stack.perfect, known.of(loop.buffers)
     if key not in seen:
@@ -56,7 +56,7 @@ def _phases(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issu
     return seen[key]
 
 
-def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[float]:
+def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, seen: Issued) -> list[Time]:
     if loop.is_phase:
         return [_loop(loop, stack, machine, known)]
     body, known = stack.enter(loop).before(loop.body), inside(loop, known)
@@ -65,17 +65,19 @@ def _phase_by_phase(loop: Loop, stack: Stack, machine: Machine, known: Known, se
     own = [node for node in loop.body if not isinstance(node, Loop)]
     stepping = loop.trips * LOOP_SLOTS / machine.issue_width
     steps = stack.iterations * (stepping + ENTRY_CYCLES) / machine.clock_ghz
-    return [*found, steps + _block(own, body, machine, known)]
+    return [*found, _block(own, body, machine, known).plus(Time(steps))]
 
 
-def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) -> float:
+def _block(nodes: Sequence[Node], stack: Stack, machine: Machine, known: Known) -> Time:
     stack = stack.before(nodes)
     own = [node for node in nodes if not isinstance(node, Loop)]
     loops = [node for node in nodes if isinstance(node, Loop)]
     held = [_held(loop, stack, machine) for loop in loops] if len(loops) > 1 else [0.0] * len(loops)
     besides = (sum(held) - count for count in held)
-    nests = sum(_loop(loop, stack, machine, known, n) for loop, n in zip(loops, besides, strict=True))
-    return nests + (leaf_time(own, stack.enter(), machine, known) if own else 0.0)
+    total = leaf_time(own, stack.enter(), machine, known) if own else Time()
+    for loop, n in zip(loops, besides, strict=True):
+        total = total.plus(_loop(loop, stack, machine, known, n))
+    return total
 
 
 def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
@@ -84,7 +86,7 @@ def _held(loop: Loop, stack: Stack, machine: Machine) -> float:
     return 0.0 if nest is None else accumulators(nest[1], stack.enter(*nest[0]), machine)
 
 
-def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: float = 0.0) -> float:
+def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: float = 0.0) -> Time:
     """One loop, next to others that hold ``beside`` vectors."""
     nest = loop.unrolled
     if nest is not None:
@@ -100,7 +102,7 @@ def _loop(loop: Loop, stack: Stack, machine: Machine, known: Known, beside: floa
     else:
         steps /= STRIP if only_folds(body, inner) else machine.lanes
         body_time = leaf_time(body, inner, machine, known)
-    return body_time + (steps + stack.iterations * _entering(loop, machine, known)) / machine.clock_ghz
+    return body_time.plus(Time((steps + stack.iterations * _entering(loop, machine, known)) / machine.clock_ghz))
 
 
 def _entering(loop: Loop, machine: Machine, known: Known) -> float:

@@ -11,7 +11,7 @@ from typing import assert_never
 from ilang_eq.extract.machine import Machine
 from ilang_eq.extract.micro_kernel import SCRATCH, beside
 from ilang_eq.extract.stack import Mask, Stack
-from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term
+from ilang_eq.extract.tally import ADDERS, MOST_LANES, NOTHING, STRIP, Known, RateName, Tally, Term, Time
 from ilang_eq.extract.trips import NO_TURNING, lanes_of, turned, visited
 from ilang_eq.lower.ir import Accumulate, Apply, Assign, Constant, Load, Scalar
 from ilang_eq.lower.passes import calls_functions
@@ -66,43 +66,43 @@ POWERS: dict[float, RateName] = {1.0: "mul", 2.0: "mul", 3.0: "mul", 0.5: "div",
 Statements = Sequence[Assign | Accumulate]
 
 
-def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Known = NOTHING) -> float:
-    """Nanoseconds for every execution of ``statements`` under ``stack``, tails included."""
+def leaf_time(statements: Statements, stack: Stack, machine: Machine, known: Known = NOTHING) -> Time:
+    """What every execution of ``statements`` takes under ``stack``, tails included."""
     lanes = _lanes(statements, stack, machine)
     width = stack.loops[-1].width if stack.loops else None
     if lanes == 1 and width is not None and width > min(WIDTHS) and _is_vectorisable(statements, stack):
         return _in_parts(statements, stack, stack.trips[-1], machine)
     if lanes == 1:
-        return _run(statements, stack, machine, 1).nanoseconds()
+        return _run(statements, stack, machine, 1).time()
     if width is not None:
         shortened = lanes_of(stack.loops[-1], tuple(statements)) == WIDTHS[0]
         found = _run(statements, stack.padded(lanes, shortened), machine, lanes, known)
         full = 0.0 if width % lanes else prod(loop.full for loop in stack.unit)
-        return full * found.nanoseconds() + (1.0 - full) * found.nanoseconds(masked=True)
+        return found.time().times(full).plus(found.time(masked=True).times(1.0 - full))
     step = STRIP if only_folds(statements, stack) else lanes
     trips = stack.trips[-1]
     whole = trips // step * step
-    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known).nanoseconds() if whole else 0.0
+    vectors = _run(statements, stack.innermost_runs(whole), machine, lanes, known).time() if whole else Time()
     if whole == trips:
         return vectors
     if step == STRIP:
-        return vectors + _rest_of_strips(statements, stack, trips - whole, machine, lanes, known)
+        return vectors.plus(_rest_of_strips(statements, stack, trips - whole, machine, lanes, known))
     if calls_functions(statements):
         rest = _run(statements, stack.innermost_runs(lanes), machine, lanes, known)
-        return vectors + rest.nanoseconds(masked=True)
-    return vectors + _in_parts(statements, stack, trips - whole, machine)
+        return vectors.plus(rest.time(masked=True))
+    return vectors.plus(_in_parts(statements, stack, trips - whole, machine))
 
 
 def _rest_of_strips(
     statements: Statements, stack: Stack, left: float, machine: Machine, lanes: int, known: Known
-) -> float:
+) -> Time:
     """What is left of a loop that folds: half a strip where functions are called, then vectors one by one."""
     half = left // (STRIP / 2) * (STRIP / 2) if calls_functions(statements) else 0.0
-    whole = _run(statements, stack.innermost_runs(half), machine, lanes, known).nanoseconds() if half else 0.0
+    whole = _run(statements, stack.innermost_runs(half), machine, lanes, known).time() if half else Time()
     if half == left:
         return whole
     vectors = _run(statements, stack.innermost_runs(ceil((left - half) / lanes) * lanes), machine, lanes, known)
-    return whole + vectors.nanoseconds(masked=True)
+    return whole.plus(vectors.time(masked=True))
 
 
 def fold_slots(lanes: int, strip: float = STRIP) -> float:
@@ -135,13 +135,13 @@ def only_folds(statements: Statements, stack: Stack) -> bool:
     )
 
 
-def _in_parts(statements: Statements, stack: Stack, left: float, machine: Machine) -> float:
+def _in_parts(statements: Statements, stack: Stack, left: float, machine: Machine) -> Time:
     """What is ``left`` of a loop of the compiler's: in vectors, then in shorter ones, and then one by one."""
-    total = 0.0
+    total = Time()
     for lanes in (*(lanes for lanes in WIDTHS if lanes <= machine.lanes), 1):
         part = left // lanes * lanes if lanes > 1 else left
         if part:
-            total += _run(statements, stack.innermost_runs(part), machine, lanes).nanoseconds()
+            total = total.plus(_run(statements, stack.innermost_runs(part), machine, lanes).time())
         left -= part
     return total
 

@@ -148,6 +148,10 @@ class Machine:
         split_part_cycles: the same of parts of rows out of the second level, as long as the nearest cache has not got
             them: 1.5 for 64 bytes in two lines, on top of moving both; 0.8 to 1.8 in tiles of 16 and 24 columns on
             Zen 3, 0.5 to 1.9 in those of 32 and 64 on Cascade Lake, 0.05 to 0.15 on Zen 5 (papers_notes/ecm.md).
+        split_hides: the share of the time in which computing loads nothing that such lines take instead of any more. On
+            Emerald Rapids a sum of rows of the second level takes 2.4 cycles a line in two parts and 1.4 a whole one,
+            an exponential as long with either, and a step of a tile of 8×48, 12×32 and 6×64 sums that reads rows 768 to
+            3840 bytes apart 12.9 to 14.5, 12.9 to 14.8 and 13.6 to 16.2, with whole lines 12.0 to 12.7.
         split_again: the share of lines in two parts that are read again if the nearest translation buffer has not got
             their page. All on Cascade Lake; none on Emerald Rapids, where 64×2048×2048 takes 5.3 ms in columns of 48
             floats of 256 rows, unpacked, and by the model 8.1 if they were.
@@ -163,11 +167,12 @@ class Machine:
             are waited for the less, the more there are. That of Cascade Lake; Zen 3's is 256, but its other figures go
             with this one (Agner Fog, The Microarchitecture of Intel, AMD and VIA CPUs).
         hides: the share of waiting for lines and pages that nobody sees coming which computing hides. All on Zen 4,
-            most of it on Zen 3; none on Emerald Rapids, where a product that reads its second factor unpacked takes
-            what its instructions and its lines take together (papers_notes/ecm.md).
-        hides_near: the same of lines out of a core's own caches, if that is more. All on Emerald Rapids, where a float
-            each of 12 to 96 rows 4 KiB apart, which share 12 places of the nearest cache, takes as long as of 8, and
-            1024³ 15.6 ms in tiles of 14 × 32, not 26.3 as the model had it (papers_notes/ecm.md).
+            most of it on Zen 3; none of it out of memory on Emerald Rapids.
+        hides_cached: the same of lines out of caches, if that is more. All on Emerald Rapids. Out of the second level a
+            float each of 12 to 96 rows 4 KiB apart, which share 12 places of the nearest cache, takes as long as of 8,
+            and 1024³ 15.6 ms in tiles of 14 × 32, not 26.3 as the model had it; out of the last one, 64×2048×2048 in
+            columns of 48 floats of 64 and 128 rows 3.65 and 3.54 ms, of which computing is 3.47 and 3.42, where waiting
+            would make it 4.5 and 4.7 (papers_notes/ecm.md).
         early: do prefetchers ask so early for what comes out of a core's own caches that little of it shows beside
             computing, as of what comes from beyond them (``overlap.UNDER``), and nothing of what goes on from start to
             end? On Zen 5.
@@ -178,6 +183,9 @@ class Machine:
             where 64 MiB are read in 1.4 ms, copies take 3.05, and past the caches 2.4.
         past: what one counts as that goes past them.
         shown: the share of moving data out of some level that shows beside something longer.
+        shown_cached: of that, the share that shows beside computing, if it comes out of a cache. A step of the tiles of
+            ``split_hides`` reads whole lines of the second level in 12.0 to 12.7 cycles on Emerald Rapids, of which
+            multiply-adds take 12.
         asked: the same where it is asked for ahead (``c/ahead.py``).
         sums_wait: the cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that
             looks one instruction ahead.
@@ -210,10 +218,12 @@ class Machine:
     in_flight: float = 10.0
     split_cycles: float = 1.2
     split_part_cycles: float = 0.75
+    split_hides: Share = 0.0
     split_again: Share = 1.0
     entry_cycles: float = 4.0
     softness: float = 6.0
     shown: Share = SHOWN
+    shown_cached: Share = 1.0
     asked: Share = ASKED
     sums_wait: float = WAITED
     spill_slots: float = 6.0
@@ -222,7 +232,7 @@ class Machine:
     broadcasts: float = float("inf")
     window: float = 224.0
     hides: Share = 0.0
-    hides_near: Share = 0.0
+    hides_cached: Share = 0.0
     early: bool = False
     past_caches: bool = True
     fetched: float = 2.0

@@ -50,6 +50,7 @@ class Part(NamedTuple):
         waiting = self.shares.shown - (self.shares.shown - self.shares.asked) * ahead
         if (self.shared or self.early) and longest.name == ISSUE:
             waiting *= min(1.0, overlap.UNDER * self.seconds / longest.seconds)
+        waiting *= self.shares.computing if longest.name == ISSUE else 1.0
         return waiting * awaited + self.shares.asked * asked * self.seconds / longest.seconds
 
 

@@ -13,15 +13,19 @@ from ilang_eq.extract.machine import ASKED, SHOWN, Level, Machine
 
 
 class Shares(NamedTuple):
-    """How much of what is shorter shows beside something longer: ``shown``, and of what is ``asked`` for ahead."""
+    """How much of what is shorter shows beside something longer: ``shown``, and of what is ``asked`` for ahead.
+
+    Of what shows, the share ``computing`` does if computing is longest.
+    """
 
     shown: float = SHOWN
     asked: float = ASKED
+    computing: float = 1.0
 
     @classmethod
-    def of(cls, machine: Machine) -> Shares:
-        """What is known of ``machine``."""
-        return cls(machine.shown, machine.asked)
+    def of(cls, machine: Machine, cached: bool = False) -> Shares:
+        """What is known of ``machine``; of what comes out of caches, if it is ``cached``."""
+        return cls(machine.shown, machine.asked, machine.shown_cached if cached else 1.0)
 
 
 USUAL = Shares()

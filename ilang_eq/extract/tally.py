@@ -67,6 +67,26 @@ class Term(NamedTuple):
     product: bool = False
 
 
+class Time(NamedTuple):
+    """Nanoseconds of issuing instructions: ``all`` of them, and those that the ports which load take."""
+
+    all: float = 0.0
+    loading: float = 0.0
+
+    def plus(self, other: Time) -> Time:
+        """One after the other."""
+        return Time(self.all + other.all, self.loading + other.loading)
+
+    def times(self, factor: float) -> Time:
+        """So many times."""
+        return Time(self.all * factor, self.loading * factor)
+
+    @property
+    def spare(self) -> float:
+        """The nanoseconds in which nothing is loaded."""
+        return max(0.0, self.all - self.loading)
+
+
 class Known(NamedTuple):
     """What is known of buffers, by name.
 
@@ -128,16 +148,17 @@ class Tally:
     rows: float = 0.0
     terms: dict[Load, Term] = field(default_factory=dict)
 
-    def nanoseconds(self, masked: bool = False) -> float:
+    def time(self, masked: bool = False) -> Time:
         """Functions, tiles that begin, and the highest ceiling of what else there is, perhaps under a mask."""
         addressing = ADDRESS_SLOTS * max(0.0, self.rows - POINTERS) * self.stack.entered
         slots = (self.slots + addressing) / (self.machine.issue_width * self.machine.clock_ghz)
         # the next sums begin as soon as the core has looked so far ahead
         chain = self.chain / (1.0 + self.sums * self.machine.window / self.slots) if self.sums else self.chain
         nearest = self.machine.levels[0].bandwidth
-        ceilings = (slots, self.computing(masked), self.loaded / nearest, STORES * self.stored / nearest, chain)
+        loading = self.loaded / nearest
+        ceilings = (slots, self.computing(masked), loading, STORES * self.stored / nearest, chain)
         soft = self.machine.softness
-        return self.calling + self.beginning + sum(c**soft for c in ceilings) ** (1 / soft)
+        return Time(self.calling + self.beginning + sum(c**soft for c in ceilings) ** (1 / soft), loading)
 
     def computing(self, masked: bool = False) -> float:
         """Time on the ports, perhaps under a mask; additions may run beside the rest."""

@@ -27,10 +27,20 @@ STOPS = 1.4
 """Of so many times as many bytes as prefetchers run on for, none is there in time."""
 
 
-def lines_in_two(cost: NestCost, region: Region, moves: Sequence[ByBuffer], machine: Machine, share: float) -> NestCost:
+def lines_in_two(
+    cost: NestCost,
+    region: Region,
+    moves: Sequence[ByBuffer],
+    spare: Sequence[float],
+    machine: Machine,
+    share: float,
+) -> NestCost:
     """``cost`` with what it takes to issue that lines of what ``moves`` into the nearest cache are read twice.
 
     A part of a row lies in a line more, which moves as well (``lines_of``).
+
+    Args:
+        spare: nanoseconds of each phase in which nothing is loaded.
     """
     cycles = {
         buffer: machine.split_part_cycles if span.pace.jump else machine.split_cycles
@@ -38,9 +48,10 @@ def lines_in_two(cost: NestCost, region: Region, moves: Sequence[ByBuffer], mach
         if span.split
     }
     phases: list[Phase] = []
-    for (issue, *others), found in zip(cost.phases, moves, strict=False):
+    for (issue, *others), found, free in zip(cost.phases, moves, spare, strict=False):
         read = sum(traffic.all / LINE * cycles.get(buffer, 0.0) for buffer, traffic in found.items())
-        phases.append((computing(issue.seconds / NS + read / machine.clock_ghz * share, issue.shares), *others))
+        more = max(0.0, read / machine.clock_ghz * share - machine.split_hides * free)
+        phases.append((computing(issue.seconds / NS + more, issue.shares), *others))
     return replace(cost, phases=(*phases, *cost.phases[len(phases) :]))
 
 
@@ -59,11 +70,13 @@ def moving(
     stall = cost.stall
     gains = machine.levels[-1].abreast > 1.0
     in_order = region.in_order - known.panels if machine.early else ()
+    memory = outer is machine.levels[-1]
+    shares = overlap.Shares.of(machine, cached=not memory)
     for parts, found, waiting in zip(cost.phases, moves, waits, strict=False):
         moved = Traffic.total(found.values())
         spared, asked = _sooner(found, outer, known, gains)
         unforeseen = _unforeseen(moved, share, outer, machine)
-        hides = machine.hides if outer.shared else max(machine.hides, machine.hides_near)
+        hides = machine.hides if memory else max(machine.hides, machine.hides_cached)
         hidden = hides * unforeseen
         hidden += waiting * share
         # out of a core's own caches what nobody sees coming takes as long to move as what is foreseen, or asked for
@@ -74,7 +87,7 @@ def moving(
         issue, *others = parts
         computed = computing(issue.seconds / NS + waited * share, issue.shares)
         followed = transfer(sum([found[name].bytes for name in in_order if name in found]), share, outer) * NS
-        part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited), issue.shares)
+        part = Part(outer.name, seconds, awaited, outer.shared, machine.early, min(followed, awaited), shares)
         phases.append((computed, *others, part))
         stall += (1.0 - hides) * unforeseen * NS
     # last comes finding positions, which moves nothing

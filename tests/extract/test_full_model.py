@@ -106,28 +106,6 @@ def test_blocks_of_a_reduction_are_filled_by_the_first(monkeypatch: pytest.Monke
     assert filled < seconds(blocks, (1024, 1024), (1024, 1024))
 
 
-def test_vectors_in_two_lines_cost_only_what_the_nearest_cache_has_not() -> None:
-    def of(depth: int, machine: Machine = MACHINE) -> float:
-        return issue(matmul("|i:4,j:64|ijki'j'"), (256, depth), (depth, 64), machine=machine) / depth
-
-    near, far = of(60), of(2048)
-    assert far > 1.2 * near
-    without = replace(MACHINE, split_cycles=0.0)
-    assert of(60, without) == pytest.approx(near, rel=0.03)
-    assert of(2048, without) < 1.05 * near
-
-
-def test_a_part_of_a_row_in_two_lines_moves_both_and_is_issued_once() -> None:
-    """Only rows gone through in order are limited by loads, of which each vector in two lines takes two."""
-    without = replace(MACHINE, split_cycles=0.0)
-
-    def gain(component: Component, *shapes: tuple[int, ...]) -> float:
-        return 1.0 - issue(component, *shapes, machine=without) / issue(component, *shapes)
-
-    assert gain(matmul("|i:4,j:64|jiki'j'"), (256, 2048), (2048, 1024)) == 0.0
-    assert gain(i("+ij~i"), (256, 4096)) > 0.1
-
-
 @pytest.mark.parametrize("depth", [64, 1024])
 def test_each_loop_around_a_register_tile_takes_what_the_machine_says(depth: int) -> None:
     """That of the reduction of each of 32 tiles, however long; those around it go on meanwhile."""
@@ -357,32 +335,6 @@ def test_lines_that_drive_each_other_out_come_beside_computing() -> None:
     beside_it, on_top = (cost(rows, *pages, machine=replace(zen4, hides=hides)).terms for hides in (1.0, 0.0))
     assert any(name.endswith("pages") for name, _ in beside_it)
     assert not any(name.endswith("pages") for name, _ in on_top)
-
-
-def test_a_core_may_hide_waiting_for_its_own_caches_alone() -> None:
-    """14 rows of A 4 KiB apart share 12 places of the nearest cache; many rows of B come from beyond the second."""
-    golden_cove = load("x86_64_sapphire_rapids")
-
-    def stall(columns: int, near: float) -> float:
-        machine = replace(golden_cove, hides_near=near)
-        terms = cost(matmul("|i:14,j:32|jiki'j'"), (1024, 1024), (1024, columns), machine=machine).terms
-        return sum(s for name, s in terms if name.endswith("stall"))
-
-    assert stall(32, 1.0) < 0.2 * stall(32, 0.0)
-    assert stall(4096, 1.0) > 0.5 * stall(4096, 0.0)
-
-
-def test_a_core_may_read_lines_in_two_parts_once_more_for_their_page() -> None:
-    """Columns of 256 rows of B, unpacked, each in a page of its own."""
-    shapes = (64, 2048), (2048, 2048)
-
-    def stall(again: float) -> float:
-        machine = replace(load("x86_64_sapphire_rapids"), split_again=again)
-        terms = cost(matmul("|i:8,j:48,k:256|jkik'i'j'"), *shapes, machine=machine).terms
-        return sum(s for name, s in terms if name.endswith("stall"))
-
-    assert stall(1.0) > 2.0 * stall(0.0) > 0.0
-    assert stall(0.5) == pytest.approx((stall(0.0) + stall(1.0)) / 2)
 
 
 def test_a_core_that_looks_further_ahead_waits_less_for_lines_that_take_turns() -> None:
