@@ -151,7 +151,7 @@ class Machine:
         split_hides: the share of the time in which computing loads nothing that such lines take instead of any more. On
             Emerald Rapids a sum of rows of the second level takes 2.4 cycles a line in two parts and 1.4 a whole one,
             an exponential as long with either, and a step of a tile of 8×48, 12×32 and 6×64 sums that reads rows 768 to
-            3840 bytes apart 12.9 to 14.5, 12.9 to 14.8 and 13.6 to 16.2, with whole lines 12.0 to 12.7.
+            3840 bytes apart 12.4 to 14.5, 12.9 to 14.8 and 13.6 to 16.2, with whole lines 11.6 to 12.7.
         split_again: the share of lines in two parts that are read again if the nearest translation buffer has not got
             their page. All on Cascade Lake; none on Emerald Rapids, where 64×2048×2048 takes 5.3 ms in columns of 48
             floats of 256 rows, unpacked, and by the model 8.1 if they were.
@@ -184,7 +184,7 @@ class Machine:
         past: what one counts as that goes past them.
         shown: the share of moving data out of some level that shows beside something longer.
         shown_cached: of that, the share that shows beside computing, if it comes out of a cache. A step of the tiles of
-            ``split_hides`` reads whole lines of the second level in 12.0 to 12.7 cycles on Emerald Rapids, of which
+            ``split_hides`` reads whole lines of the second level in 11.6 to 12.7 cycles on Emerald Rapids, of which
             multiply-adds take 12.
         asked: the same where it is asked for ahead (``c/ahead.py``).
         sums_wait: the cost of a byte of an accumulator that comes from a cache, against one unforeseen, for a core that
