@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 from ilang_eq.extract import overlap
 from ilang_eq.extract.footprint import (
     ELEMENT_BYTES,
+    LINE,
     PAGE,
     Cache,
     Extents,
@@ -175,7 +176,10 @@ def _nests(
     padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
     short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
     panels = frozenset(name for name, rank in short.items() if rank > 1)
-    known = Known(padded, panels, panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)})
+    asked = panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)}
+    results = [b for b in buffers if b.role in ("output", "workspace")]
+    ragged = frozenset(b.name for b in results if b.dims and size_of(b.dims[-1], extents) * ELEMENT_BYTES % LINE)
+    known = Known(padded, panels, asked, ragged=ragged)
     costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
@@ -183,10 +187,9 @@ def _nests(
     loops = tuple(zip((node for node in nodes if isinstance(node, Loop)), first, strict=True))
     chunks = [chunks_of(loop, nest, buffers) for loop, nest in loops]
     tasks = [(loop, tasks_of(loop, nest, cut, threads)) for (loop, nest), cut in zip(loops, chunks, strict=True)]
-    results = (b.name for b in buffers if b.role in ("output", "workspace"))
     through = machine.levels[-1].written
     through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)
-    written = {name: past if name in version.past else through for name in results}
+    written = {b.name: past if b.name in version.past else through for b in results}
     issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:

@@ -152,6 +152,9 @@ class Machine:
             Emerald Rapids a sum of rows of the second level takes 2.4 cycles a line in two parts and 1.4 a whole one,
             an exponential as long with either, and a step of a tile of 8×48, 12×32 and 6×64 sums that reads rows 768 to
             3840 bytes apart 12.4 to 14.5, 12.9 to 14.8 and 13.6 to 16.2, with whole lines 11.6 to 12.7.
+        split_store_cycles: what a sum takes more that comes and goes in vectors as long as lines, if each lies in two.
+            On Emerald Rapids blocks of 16 to 64 steps of 8×48 sums, 24 vectors, take 42 to 73 cycles longer if the
+            result begins 16 bytes into a line (64×2048×2048, 64×512×512, 64×2048×256).
         split_again: the share of lines in two parts that are read again if the nearest translation buffer has not got
             their page. All on Cascade Lake; none on Emerald Rapids, where 64×2048×2048 takes 5.3 ms in columns of 48
             floats of 256 rows, unpacked, and by the model 8.1 if they were.
@@ -219,6 +222,7 @@ class Machine:
     split_cycles: float = 1.2
     split_part_cycles: float = 0.75
     split_hides: Share = 0.0
+    split_store_cycles: float = 0.0
     split_again: Share = 1.0
     entry_cycles: float = 4.0
     softness: float = 6.0

@@ -96,6 +96,7 @@ class Known(NamedTuple):
         asked: those whose lines reductions into registers ask for some steps ahead (``c/ahead.py``).
         begun: their register tiles begin with a number, and with nothing that is loaded.
         near: the next tile takes them out of the registers that they are computed in.
+        ragged: results whose rows begin anywhere in a line.
     """
 
     padded: frozenset[str] = frozenset()
@@ -103,6 +104,7 @@ class Known(NamedTuple):
     asked: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
+    ragged: frozenset[str] = frozenset()
 
     def of(self, buffers: Iterable[str]) -> Known:
         """What is known of ``buffers``."""
@@ -273,6 +275,8 @@ class Tally:
         """Charge ``times`` elements, perhaps of a ``tile``, from registers into the first-level cache."""
         scattered = COLUMN_SLOTS if tile and _goes_in_columns(place, self.stack) else GATHER_SLOTS
         self.stored += self._charged(place, mask, times, scattered)
+        if tile and place.buffer in self.known.ragged and self.width(mask) * _SIZE == LINE:
+            self.beginning += times / self.width(mask) * self.machine.split_store_cycles / self.machine.clock_ghz
 
     def _charged(self, place: Load, mask: Mask, times: float, scattered: float = GATHER_SLOTS) -> float:
         """Charge the instructions that move ``times`` elements; the bytes that keep a port busy as long."""

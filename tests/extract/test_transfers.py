@@ -89,3 +89,14 @@ def test_less_of_what_comes_out_of_caches_may_show_beside_computing() -> None:
     assert seconds(product, *shapes, machine=less) < 0.97 * seconds(product, *shapes, machine=GOLDEN_COVE)
     rows = (1 << 17, 4096)
     assert seconds(i("+ij~i"), rows, machine=less) == pytest.approx(seconds(i("+ij~i"), rows, machine=GOLDEN_COVE))
+
+
+def test_sums_that_come_and_go_in_two_lines_take_longer() -> None:
+    """Blocks of a reduction add to a result whose rows begin anywhere in a line, or with one."""
+    free = replace(GOLDEN_COVE, split_store_cycles=0.0)
+
+    def longer(columns: int, block: str) -> float:
+        product, shapes = matmul(f"|i:8,j:48{block}"), ((192, 256), (256, columns))
+        return seconds(product, *shapes, machine=GOLDEN_COVE) / seconds(product, *shapes, machine=free)
+
+    assert longer(479, ",k:32|kjik'i'j'") > 1.05 > longer(479, "|jiki'j'") > 1.0 == longer(480, ",k:32|kjik'i'j'")
