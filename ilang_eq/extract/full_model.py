@@ -64,6 +64,7 @@ what it moves where they do not hold the matrix, 0.9 to 1.2 ns for 4096²: it is
 _LONG = PAGE // ELEMENT_BYTES
 """Floats in a row of which one is not yet read when others are begun."""
 _US = 1e-6
+_RESULTS = ("output", "workspace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +173,7 @@ def _nests(
         version: what goes past the caches, and when.
     """
     nodes = evaluate(body, extents, seen=costed.loops)
-    rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
-    padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
-    short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
-    panels = frozenset(name for name, rank in short.items() if rank > 1)
-    asked = panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)}
-    results = [b for b in buffers if b.role in ("output", "workspace")]
-    ragged = frozenset(b.name for b in results if b.dims and size_of(b.dims[-1], extents) * ELEMENT_BYTES % LINE)
-    known = Known(padded, panels, asked, ragged=ragged)
+    known = _known(buffers, extents)
     costs: list[NestCost] = []
     nests = [statement for statement in body if isinstance(statement, For) and not statement.seldom]
     unfilled = {statement.variable: statement for statement in before if isinstance(statement, For)}
@@ -189,7 +183,8 @@ def _nests(
     tasks = [(loop, tasks_of(loop, nest, cut, threads)) for (loop, nest), cut in zip(loops, chunks, strict=True)]
     through = machine.levels[-1].written
     through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)
-    written = {b.name: past if b.name in version.past else through for b in results}
+    results = (b.name for b in buffers if b.role in _RESULTS)
+    written = {name: past if name in version.past else through for name in results}
     issued = [_issued(loop, shared, machine, threads, known, costed.issued) for loop, shared in tasks]
     left = most - sum(issue.seconds for issue in issued)
     if left < 0.0:
@@ -207,6 +202,18 @@ def _nests(
     if loose:
         costs.append(NestCost(((computing(issue_time(loose, machine, known)),),)))
     return costs
+
+
+def _known(buffers: Sequence[Buffer], extents: Extents) -> Known:
+    """What is known of ``buffers`` before anything is of the loops."""
+    rows = {b.name: (b.dims[-1], len(b.dims)) for b in buffers if b.dims}
+    padded = frozenset(name for name, (width, _) in rows.items() if isinstance(width, int) and dividing(width) > 1)
+    short = {name: rank for name, (width, rank) in rows.items() if isinstance(width, int) and width < _LONG}
+    panels = frozenset(name for name, rank in short.items() if rank > 1)
+    asked = panels - {b.name for b in buffers if b.role == "local" and _on_stack(b)}
+    results = (b for b in buffers if b.dims and b.role in _RESULTS)
+    ragged = frozenset(b.name for b in results if size_of(b.dims[-1], extents) * ELEMENT_BYTES % LINE)
+    return Known(padded, panels, asked, ragged=ragged)
 
 
 class _Issued(NamedTuple):

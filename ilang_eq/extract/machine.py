@@ -392,7 +392,7 @@ _OPTIONAL = {
 }
 
 
-_MAY_BE_ZERO = {"turns", "restarts", "runs_on"}
+_MAY_BE_ZERO = {"turns", "restarts", "runs_on", "split_store_cycles"}
 
 
 def _faults(data: Mapping[str, object]) -> Iterator[str]:
