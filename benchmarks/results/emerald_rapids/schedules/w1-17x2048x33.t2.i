@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:6,j:48,k:128|jkik'i'j'") >> i("+kij~ij|i:6,j:48,k:128|jkik'i'j'0")
+i("ik*kj~kij|i:2:6,j:48|iji'ki''j'") >> i("+kij~ij|i:2:6,j:48|iji'ki''j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:2:8,j:48|j1ii'ki''j'") >> i("+kij~ij|i:2:8,j:48|jii'ki''j'0")
+i("ik*kj~kij|i:8,j:48|jiki'j'") >> i("+kij~ij|i:8,j:48|jiki'j'0")

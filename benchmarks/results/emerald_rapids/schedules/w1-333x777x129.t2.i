@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:48|jkj'")) >> i("ik*kj~kij|i:32:8,j:48|iji'ki''j'") >> i("+kij~ij|i:32:8,j:48|iji'ki''j'0")
+i("ik*kj~kij|i:2:12,j:32,k:256|ikji'k'i''j'") >> i("+kij~ij|i:2:12,j:32,k:256|ikji'k'i''j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:256,k:256|jkk'j'")) >> i("ik*kj~kij|i:2:6,j:4:64,k:256|jk1ii'j'k'i''j''") >> i("+kij~ij|i:2:6,j:4:64,k:256|jkii'j'k'i''j''0")
+i("+ik~ik|i:64,k:256|iki'k'") >> ~i("kj*ik~kij|i:8:8,j:48,k:256|ik1ji'k'i''j'") >> i("+kij~ij|i:8:8,j:48,k:256|ikji'k'i''j'0")

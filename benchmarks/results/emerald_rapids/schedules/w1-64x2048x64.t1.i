@@ -1,1 +1,1 @@
-i("ik*kj~kij|i:4,j:64,k:64|kjik'i'j'") >> i("+kij~ij|i:4,j:64,k:64|kjik'i'j'0")
+i("ik*kj~kij|i:4:4,j:64,k:64|ikji'k'i''j'") >> i("+kij~ij|i:4:4,j:64,k:64|ikji'k'i''j'0")

@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:128,k:8|jkk'j'")) >> i("ik*kj~kij|i:6,j:2:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:2:64|jij'ki'j''0")
+i("ik*kj~kij|i:16:6,j:64|iji'ki''j'") >> i("+kij~ij|i:16:6,j:64|iji'ki''j'0")

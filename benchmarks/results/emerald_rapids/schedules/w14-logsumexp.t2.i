@@ -1,1 +1,1 @@
-(i(">ij~i|j:256|") & I) >> (~i("ij-i~ij||i1j") >> i("^ij~ij||ij0") >> i("+ij~i||ij0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")
+(i(">ij~i") & I) >> (~i("ij-i~ij|j:128|i1jj'") >> i("^ij~ij|j:128|ijj'0") >> i("+ij~i|j:128|ijj'0") >> i("$i~i||i0") & I) >> i("i+i~i||i10")

@@ -1,1 +1,1 @@
-(I | (I | (I | i("kj*j~kj|j:64,k:4|kjk'j'") >> i("+kj~k|j:64,k:4|kjk'j'0")) >> i("lk*k~lk") >> i("+lk~l||lk0")) >> i("ml*l~ml|l:32,m:16|mlm'l'") >> i("+ml~m|l:32,m:16|mlm'l'0")) >> i("im*m~im|i:8,m:16|imi'm'") >> i("+im~i|i:8,m:16|imi'm'0")
+(I | (I | (I | i("kj*j~kj|j:128,k:16|kjk'j'") >> i("+kj~k|j:128,k:16|kjk'j'0")) >> i("lk*k~lk|k:16,l:8|lkl'k'") >> i("+lk~l|k:16,l:8|lkl'k'0")) >> i("ml*l~ml") >> i("+ml~m||ml0")) >> i("im*m~im|i:8,m:32|imi'm'") >> i("+im~i|i:8,m:32|imi'm'0")
