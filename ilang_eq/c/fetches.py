@@ -14,10 +14,19 @@ _ZEN5 = """\
 #endif
 """
 
+_SAPPHIRE_RAPIDS = """\
+// Intel's servers from Sapphire Rapids on. Virtual machines may hide their registers for tiles.
+#if defined(__sapphirerapids__) || defined(__AMX_TILE__) || defined(__AVX512FP16__)
+#define SAPPHIRE_RAPIDS 1
+#else
+#define SAPPHIRE_RAPIDS 0
+#endif
+"""
+
 _ASKS_IN_ORDER = """\
 // Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
-// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
-#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+// is copied come all the way.
+#if ZEN5 || SAPPHIRE_RAPIDS
 #define ASKS_IN_ORDER 1
 #else
 #define ASKS_IN_ORDER 0
@@ -38,6 +47,16 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
+}
+""",
+    "fetch_part": """\
+// Asks the nearest cache for part of a panel's row that is needed soon; it may lie beyond the end. Not on Sapphire
+// Rapids and later, whose prefetchers are there in time.
+static inline void fetch_part(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = 0; f < (SAPPHIRE_RAPIDS ? 0 : floats); f += 16)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 """,
@@ -90,6 +109,10 @@ static inline void make_room(const float *p, int64_t first, int64_t floats)
 def fetches(body: str) -> list[str]:
     """What ``body`` names of these, in an order in which C accepts it."""
     in_order = "ASKS_IN_ORDER" in body or "fetch_copied(" in body
-    conditions = ((_ZEN5, in_order or "ZEN5" in body or "fetch_row(" in body), (_ASKS_IN_ORDER, in_order))
+    conditions = (
+        (_ZEN5, in_order or "ZEN5" in body or "fetch_row(" in body),
+        (_SAPPHIRE_RAPIDS, in_order or "fetch_part(" in body),
+        (_ASKS_IN_ORDER, in_order),
+    )
     asked = (text for name, text in _FETCHES.items() if f"{name}(" in body)
     return [*(text for text, needed in conditions if needed), *asked]

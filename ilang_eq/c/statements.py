@@ -40,6 +40,7 @@ from ilang_eq.c.row_pointers import row_pointers
 from ilang_eq.c.stages import staged_nest_lines
 from ilang_eq.c.steps import asked_together, taken_together
 from ilang_eq.c.streaming import burst_lines, past_sums
+from ilang_eq.c.target_rows import target_rows
 from ilang_eq.c.turned import turned_lines
 from ilang_eq.c.vectors import Used, indented, nest_lines, unrolled
 from ilang_eq.lower.addresses import extent_name, flat_index, index_text
@@ -376,6 +377,8 @@ class Statements:
             node = unblocked(node)
         tiles = [array_text(tile.name, tile.dims) for tile in node.tiles]
         body = self.lines(node.body)
+        for rows in target_rows(node, self.layout):
+            body = [*rows.before(self.layout), *(rows.replaced(line, self.layout) for line in body)]
         ends = _ends(node.partial, body)
         if node.blocks is not None:
             v, bound = node.blocks.variable, bound_text(node.blocks, False)

@@ -82,7 +82,7 @@ def test_every_panel_but_the_first_is_asked_for(form: str, panel: int, monkeypat
 def test_parts_of_rows_of_panels_are_asked_for_some_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tile asks for the part that it reads; nothing asks for the next panel, which no reduction reads whole."""
     rows, width, columns = 33, 24, 64
-    count = asked(PARTS, rows, width, columns, monkeypatch, "fetch_soon")
+    count = asked(PARTS, rows, width, columns, monkeypatch, "fetch_part")
     expected = {
         ((panel * width + k + SOON) * 2 + part) * 16 for panel in range(2) for k in range(width) for part in range(2)
     }
@@ -97,6 +97,18 @@ def test_shares_do_not_overlap(rows: int, monkeypatch: pytest.MonkeyPatch) -> No
     count = asked(ROWS, rows, 24, 64, monkeypatch)
     assert (count[24 * 16 : 24 * 64 : 16] == 1).all()
     assert count.sum() == 3 * 24, "the other tiles have a loop that asks for nothing that comes next"
+
+
+@pytest.mark.parametrize(
+    ("rows", "panel", "by"),
+    [(3, 32, "fetch_soon"), (4, 32, "fetch_part"), (6, 48, "fetch_part"), (6, 16, "fetch_soon")],
+)
+def test_parts_of_rows_are_asked_for_on_some_processors(rows: int, panel: int, by: str) -> None:
+    """Unless a tile has few rows."""
+    order = f"i:{rows},j:{panel // 16}:16|jij'ki'j''"
+    pack = I | i(f"+kj~kj|j:{panel}|jkj'")
+    text = emit(program(pack >> i(f"ik*kj~kij|{order}") >> i(f"+kij~ij|{order}0")))
+    assert set(re.findall(rf"(fetch_\w+)\(add0\w*, .*\bk \+ {SOON}\)", text)) == {by}
 
 
 @needs_compiler

@@ -179,7 +179,10 @@ def test_what_passes_ask_for_is_left_to_them(component: Component) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("processor", "asks"), [([], "0"), (["-D__AMX_TILE__"], "1"), (["-D__znver5__"], "1")])
+@pytest.mark.parametrize(
+    ("processor", "asks"),
+    [([], "0"), (["-D__AMX_TILE__"], "1"), (["-D__AVX512FP16__"], "1"), (["-D__znver5__"], "1")],
+)
 def test_which_processors_ask(processor: list[str], asks: str, tmp_path: Path) -> None:
     (tmp_path / "asks.c").write_text("\n".join([*fetches("ASKS_IN_ORDER"), "int asks = ASKS_IN_ORDER;"]))
     command = ["cc", "-E", *processor, "asks.c"]

@@ -222,6 +222,12 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     int64_t k = 0;
                     do {
                         const int64_t k_from = k, k_to = least(k + 1024, in0_1);
+                        float *out0_rows[6];
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            out0_rows[i1] = &out0[(i + i1) * in1_1 + j];
+                            HIDE(out0_rows[i1]);
+                        }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -265,7 +271,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                                    V16(out0_tile[i1][j1]) = V16(out0_rows[i1][j1]) + V16(out0_tile[i1][j1]);
                                 }
                             }
                         }
@@ -273,7 +279,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                stream16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]));
+                                stream16(&out0_rows[i1][j1], V16(out0_tile[i1][j1]));
                             }
                         }
                     } while (k < in0_1);
@@ -282,6 +288,12 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                     int64_t k = 0;
                     do {
                         const int64_t k_from = k, k_to = least(k + 1024, in0_1);
+                        float *out0_rows[6];
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 6; i1++) {
+                            out0_rows[i1] = &out0[(i + i1) * in1_1 + j];
+                            HIDE(out0_rows[i1]);
+                        }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
@@ -291,7 +303,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 6; i1++) {
-                            make_room(out0, (i + i1) * in1_1 + j, 32);
+                            make_room(out0_rows[i1], 0, 32);
                         }
                         const int in1_streamed = in0_1 * in1_1 >= 524288;
                         const float *in0_row0 = &in0[(i + 0) * in0_1 + 0];
@@ -329,7 +341,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                             for (int64_t i1 = 0; i1 < 6; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                                    V16(out0_tile[i1][j1]) = V16(out0_rows[i1][j1]) + V16(out0_tile[i1][j1]);
                                 }
                             }
                         }
@@ -337,7 +349,7 @@ static NOINLINE void tasks_add1(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 6; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
-                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                                V16(out0_rows[i1][j1]) = V16(out0_tile[i1][j1]);
                             }
                         }
                     } while (k < in0_1);

@@ -106,9 +106,16 @@ static inline int team_for(double work, int threads)
 #define ZEN5 0
 #endif
 
+// Intel's servers from Sapphire Rapids on. Virtual machines may hide their registers for tiles.
+#if defined(__sapphirerapids__) || defined(__AMX_TILE__) || defined(__AVX512FP16__)
+#define SAPPHIRE_RAPIDS 1
+#else
+#define SAPPHIRE_RAPIDS 0
+#endif
+
 // Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
-// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
-#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+// is copied come all the way.
+#if ZEN5 || SAPPHIRE_RAPIDS
 #define ASKS_IN_ORDER 1
 #else
 #define ASKS_IN_ORDER 0
@@ -297,6 +304,12 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     int64_t k = 0;
                     do {
                         const int64_t k_from = k, k_to = least(k + 1024, in0_1);
+                        float *out0_rows[4];
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            out0_rows[i1] = &out0[(i + i1) * in1_1 + j];
+                            HIDE(out0_rows[i1]);
+                        }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
@@ -358,7 +371,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             for (int64_t i1 = 0; i1 < 4; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                                    V16(out0_tile[i1][j1]) = V16(out0_rows[i1][j1]) + V16(out0_tile[i1][j1]);
                                 }
                             }
                         }
@@ -366,7 +379,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                stream16(&out0[(i + i1) * in1_1 + j + j1], V16(out0_tile[i1][j1]));
+                                stream16(&out0_rows[i1][j1], V16(out0_tile[i1][j1]));
                             }
                         }
                     } while (k < in0_1);
@@ -375,6 +388,12 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                     int64_t k = 0;
                     do {
                         const int64_t k_from = k, k_to = least(k + 1024, in0_1);
+                        float *out0_rows[4];
+                        UNROLL
+                        for (int64_t i1 = 0; i1 < 4; i1++) {
+                            out0_rows[i1] = &out0[(i + i1) * in1_1 + j];
+                            HIDE(out0_rows[i1]);
+                        }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
@@ -384,7 +403,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         }
                         UNROLL
                         for (int64_t i1 = 0; i1 < 4; i1++) {
-                            make_room(out0, (i + i1) * in1_1 + j, 16);
+                            make_room(out0_rows[i1], 0, 16);
                         }
                         const int64_t add0_all_panel = ((j + 16) / 16) * in0_1 * 16;
                         const int64_t add0_all_turn = i / 4 - (ceil_div(in0_0, 4) - 1);
@@ -440,7 +459,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                             for (int64_t i1 = 0; i1 < 4; i1++) {
                                 UNROLL
                                 for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                    V16(out0_tile[i1][j1]) = V16(out0[(i + i1) * in1_1 + j + j1]) + V16(out0_tile[i1][j1]);
+                                    V16(out0_tile[i1][j1]) = V16(out0_rows[i1][j1]) + V16(out0_tile[i1][j1]);
                                 }
                             }
                         }
@@ -448,7 +467,7 @@ static NOINLINE void tasks_add2(int64_t first, int64_t last, const float *restri
                         for (int64_t i1 = 0; i1 < 4; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 16; j1 += LANES16) {
-                                V16(out0[(i + i1) * in1_1 + j + j1]) = V16(out0_tile[i1][j1]);
+                                V16(out0_rows[i1][j1]) = V16(out0_tile[i1][j1]);
                             }
                         }
                     } while (k < in0_1);

@@ -95,9 +95,16 @@ static inline int part_of_team(double work, int awake)
 #define ZEN5 0
 #endif
 
+// Intel's servers from Sapphire Rapids on. Virtual machines may hide their registers for tiles.
+#if defined(__sapphirerapids__) || defined(__AMX_TILE__) || defined(__AVX512FP16__)
+#define SAPPHIRE_RAPIDS 1
+#else
+#define SAPPHIRE_RAPIDS 0
+#endif
+
 // Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
-// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
-#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+// is copied come all the way.
+#if ZEN5 || SAPPHIRE_RAPIDS
 #define ASKS_IN_ORDER 1
 #else
 #define ASKS_IN_ORDER 0
@@ -108,6 +115,15 @@ static inline void fetch_soon(const float *p, int64_t first, int64_t floats)
 {
     UNROLL
     for (int64_t f = 0; f < floats; f += 16)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
+}
+
+// Asks the nearest cache for part of a panel's row that is needed soon; it may lie beyond the end. Not on Sapphire
+// Rapids and later, whose prefetchers are there in time.
+static inline void fetch_part(const float *p, int64_t first, int64_t floats)
+{
+    UNROLL
+    for (int64_t f = 0; f < (SAPPHIRE_RAPIDS ? 0 : floats); f += 16)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(first + f) * sizeof(float)), 0, 3);
 }
 
@@ -321,7 +337,7 @@ static NOINLINE void tasks_add2_shared_tiles_2(int64_t first, int64_t last, int6
                     for (int64_t k1 = 0; k1 + 4 <= least(10, in0_1 - k); k1 += 4) {
                         UNROLL
                         for (int64_t k1_asking = k1; k1_asking < k1 + 4; k1_asking++) {
-                            fetch_soon(add0, (k1_asking + 8) * 48, 32);
+                            fetch_part(add0, (k1_asking + 8) * 48, 32);
                         }
                         for (int64_t i1 = 0; i1 < 24; i1++) {
                             UNROLL
@@ -335,7 +351,7 @@ static NOINLINE void tasks_add2_shared_tiles_2(int64_t first, int64_t last, int6
                         }
                     }
                     for (int64_t k1 = least(10, in0_1 - k) / 4 * 4; k1 < least(10, in0_1 - k); k1++) {
-                        fetch_soon(add0, (k1 + 8) * 48, 32);
+                        fetch_part(add0, (k1 + 8) * 48, 32);
                         for (int64_t i1 = 0; i1 < 24; i1++) {
                             UNROLL
                             for (int64_t j1 = 0; j1 < 32; j1 += LANES16) {
@@ -374,7 +390,7 @@ static NOINLINE void tasks_add2_shared_tiles_2(int64_t first, int64_t last, int6
                     }
                 }
                 for (int64_t k1 = 0; k1 < least(10, in0_1 - k); k1++) {
-                    fetch_soon(add0, (k1 + 8) * 48, 16);
+                    fetch_part(add0, (k1 + 8) * 48, 16);
                     UNROLL
                     for (int64_t i1 = 0; i1 < 24; i1++) {
                         UNROLL

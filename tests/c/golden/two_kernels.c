@@ -95,9 +95,16 @@ static inline int part_of_team(double work, int awake)
 #define ZEN5 0
 #endif
 
+// Intel's servers from Sapphire Rapids on. Virtual machines may hide their registers for tiles.
+#if defined(__sapphirerapids__) || defined(__AMX_TILE__) || defined(__AVX512FP16__)
+#define SAPPHIRE_RAPIDS 1
+#else
+#define SAPPHIRE_RAPIDS 0
+#endif
+
 // Whether to ask for rows that are read in order while little is computed, beside what prefetchers do, and to have what
-// is copied come all the way: on Zen 5, and on Intel's servers from Sapphire Rapids on, which have registers for tiles.
-#if ZEN5 || defined(__AMX_TILE__) || defined(__sapphirerapids__)
+// is copied come all the way.
+#if ZEN5 || SAPPHIRE_RAPIDS
 #define ASKS_IN_ORDER 1
 #else
 #define ASKS_IN_ORDER 0
