@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ilang_eq.c.binding import bind
 from ilang_eq.c.bounds import beyond_lines, bound_text, step_text, trips_text
@@ -23,7 +24,7 @@ from ilang_eq.c.vectors import Used, indented
 from ilang_eq.c.work import work_text
 from ilang_eq.lower.addresses import extent_name, extents_in
 from ilang_eq.lower.dependence import innermost
-from ilang_eq.lower.division import FEW, TILED_UPDATES, Apart, divided
+from ilang_eq.lower.division import EVEN, FEW, TILED_UPDATES, Apart, divided
 from ilang_eq.lower.fills import in_first_blocks
 from ilang_eq.lower.halves import Half, halved
 from ilang_eq.lower.in_place import in_place
@@ -59,8 +60,8 @@ def kernel_texts(program: Program, used: Used) -> tuple[KernelText, ...]:
         for version in apart:
             other = kernel_text(division.program, version.kernel, used)
             if version.tiles:
-                # one thread needs no division of what comes out the same to the last bit
-                other = replace(other, call=f"threads > 1 ? {other.call[:-1]} : {text.call}")
+                # neither one thread nor even rows need a division of what comes out the same to the last bit
+                other = replace(other, call=f"{_uneven(version.few)} ? {other.call[:-1]} : {text.call}")
             versions.append((_fits(version), other))
         put_off = late_text(with_rows.program, with_rows.program.kernels[n], used, alike)
         versions += [] if put_off is None else [put_off]
@@ -82,6 +83,13 @@ def _fits(version: Apart) -> str:
     tiles = [f"{trips_text(loop)} >= {FEW} && {work_text([loop])} >= {WORTH}.0" for loop in version.tiles]
     long = [f"{extent_name(extent)} >= {length}" for extent, length in version.long]
     return f"{few} && {_either(tiles or long)}"
+
+
+def _uneven(rows: Sequence[For]) -> str:
+    """Whether one of several threads has more of ``rows`` than others."""
+    number = " * ".join(map(trips_text, rows))
+    busiest = f"ceil_div({number}, threads) * threads * {EVEN * prod(loop.step for loop in rows)}"
+    return f"threads > 1 && {busiest} > {' * '.join(extent_name(loop.extent) for loop in rows)} * {EVEN + 1}"
 
 
 def _either(conditions: Sequence[str]) -> str:

@@ -180,7 +180,9 @@ def _nests(
     first = [unfilled.get(nest.variable, nest) for nest in nests]
     loops = tuple(zip((node for node in nodes if isinstance(node, Loop)), first, strict=True))
     chunks = [chunks_of(loop, nest, buffers) for loop, nest in loops]
-    tasks = [(loop, tasks_of(loop, nest, cut, threads)) for (loop, nest), cut in zip(loops, chunks, strict=True)]
+    tasks = [
+        (loop, tasks_of(loop, nest, cut, threads, extents)) for (loop, nest), cut in zip(loops, chunks, strict=True)
+    ]
     through = machine.levels[-1].written
     through, past = (max(machine.fetched, through), machine.past) if machine.past_caches else (through, through)
     results = (b.name for b in buffers if b.role in _RESULTS)

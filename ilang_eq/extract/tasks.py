@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from math import ceil, prod
 from typing import NamedTuple
 
+from ilang_eq.extract.footprint import Extents, size_of
 from ilang_eq.extract.trips import Loop, Node, turns
 from ilang_eq.lower.chunks import chunked
 from ilang_eq.lower.dependence import independent
-from ilang_eq.lower.division import FEW, TILED_UPDATES, rows_of
+from ilang_eq.lower.division import EVEN, FEW, TILED_UPDATES, rows_of
 from ilang_eq.lower.ir import Accumulate, Buffer, For
 
 
@@ -46,8 +47,8 @@ class Chunks(NamedTuple):
     results: tuple[Buffer, ...]
 
 
-def tasks_of(loop: Loop, nest: For, chunks: Chunks | None, threads: int) -> Tasks:
-    """The tasks of ``loop``, which is ``nest`` at some extents and cut into ``chunks``."""
+def tasks_of(loop: Loop, nest: For, chunks: Chunks | None, threads: int, extents: Extents) -> Tasks:
+    """The tasks of ``loop``, which is ``nest`` at ``extents`` and cut into ``chunks``."""
     if threads > 1 and not nest.parallel:
         return Tasks(chunks.number if chunks else 1.0)
     rows = _rows(loop)
@@ -58,9 +59,15 @@ def tasks_of(loop: Loop, nest: For, chunks: Chunks | None, threads: int) -> Task
     if chunks:
         return Tasks(chunks.number, entered=chunks.rows)
     tiles = _tiles(rows[-1].body)
-    if tiles is None or tiles.number < FEW:
+    if tiles is None or tiles.number < FEW or _even(found, rows_of(nest), threads, extents):
         return found
     return Tasks(tiles.number, entered=found.number * tiles.entered)
+
+
+def _even(tasks: Tasks, rows: Sequence[For], threads: int, extents: Extents) -> bool:
+    """Whether no thread has much more than its share of ``rows``, of which the last may be short."""
+    number = prod(size_of(row.extent, extents) / row.step for row in rows)
+    return ceil(tasks.number / threads) * threads * EVEN <= number * (EVEN + 1)
 
 
 def chunks_of(loop: Loop, nest: For, buffers: Sequence[Buffer]) -> Chunks | None:

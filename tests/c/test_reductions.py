@@ -78,10 +78,12 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
     np.testing.assert_allclose(one, component.interpret(*arrays), rtol=1e-4, atol=1e-5 * scale)
 
 
-def test_one_thread_shares_no_tiles() -> None:
+def test_neither_one_thread_nor_even_rows_share_tiles() -> None:
+    """A thread that has at most 1/16 more than its share of the columns has panels of its own."""
     source = emit(lower(wire(PANELS)))
     fits = "ceil_div(in1_1, 64) < 8 && ceil_div(in0_0, 6) >= 8 && 4.0 * 256 * 64 * in0_0 >= 1000000.0"
-    assert f"if ({fits})\n        threads > 1 ? kernel_add2_shared_tiles(" in source
+    uneven = "threads > 1 && ceil_div(ceil_div(in1_1, 64), threads) * threads * 1024 > in1_1 * 17"
+    assert f"if ({fits})\n        {uneven} ? kernel_add2_shared_tiles(" in source
 
 
 @pytest.mark.parametrize("shape", [(1, 65_536), (7, 65_536), (8, 65_536), (3, 65_535), (0, 70_000), (5, 0)], ids=str)

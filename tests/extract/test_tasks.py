@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang_eq.extract.footprint import bytes_of
+from ilang_eq.extract.footprint import Extents, bytes_of
 from ilang_eq.extract.tasks import Tasks, chunks_of
 from ilang_eq.extract.tasks import tasks_of as shared
 from ilang_eq.extract.trips import Loop, evaluate
@@ -21,7 +21,7 @@ def panels(columns: int, block: int) -> Component:
     )
 
 
-Nest = tuple[Loop, For, tuple[Buffer, ...]]
+Nest = tuple[Loop, For, tuple[Buffer, ...], Extents]
 
 
 def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
@@ -31,12 +31,12 @@ def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
     last, written = evaluate(in_first_blocks(program.kernels[-1]).body, extents)[-1], program.kernels[-1].body[-1]
     assert isinstance(last, Loop)
     assert isinstance(written, For)
-    return last, written, program.buffers
+    return last, written, program.buffers, extents
 
 
 def tasks_of(found: Nest, threads: int) -> Tasks:
-    loop, written, _ = found
-    return shared(loop, written, chunks_of(*found), threads)
+    loop, written, buffers, extents = found
+    return shared(loop, written, chunks_of(loop, written, buffers), threads, extents)
 
 
 def product(rows: int, inner: int, columns: int) -> Nest:
@@ -53,6 +53,13 @@ def test_few_panels_have_tiles_of_rows_in_each_block() -> None:
     assert (tasks.number, tasks.positions) == (100, 0)
     assert tasks.entered == 7 * 4 * 2, "a panel is packed and used, block by block"
     assert tasks_of(product(600, 1024, 448), threads=1).number == 7
+
+
+def test_even_rows_share_no_tiles() -> None:
+    assert tasks_of(product(600, 1024, 384), threads=2).number == 6
+    assert tasks_of(product(600, 1024, 384), threads=4).number == 100, "two have one panel, and two have two"
+    assert tasks_of(product(600, 1024, 362), threads=2).number == 6, "the last panel is short"
+    assert tasks_of(product(600, 1024, 340), threads=2).number == 100, "by much"
 
 
 def test_tiles_that_are_not_worth_sharing() -> None:
@@ -92,14 +99,14 @@ def test_few_rows_share_chunks_of_what_they_reduce() -> None:
 def test_chunks_have_results_of_their_own_with_any_number_of_threads() -> None:
     tile = "|j:32,k:6|ikjk'j'"
     rows = i(f"ik*kj~ikj{tile}") >> i(f"+ikj~ij{tile}0")
-    chunks = chunks_of(*nest(rows, (1, 2048), (2048, 2048)))
+    chunks = chunks_of(*nest(rows, (1, 2048), (2048, 2048))[:3])
     assert chunks is not None
     assert (chunks.number, chunks.rows) == (8, 1)
     extents = {(0, 0): 1, (0, 1): 2048, (1, 0): 2048, (1, 1): 2048}
     assert bytes_of(chunks.results, extents) == 4 * 8 * 2048, "a row of sums each"
-    assert chunks_of(*nest(rows, (3, 500), (500, 2048))) is None, "two chunks are fewer than the rows"
-    assert chunks_of(*nest(rows, (1, 200), (200, 2048))) is None, "a single one"
-    assert chunks_of(*product(600, 1024, 448)) is None, "tiles are shared"
+    assert chunks_of(*nest(rows, (3, 500), (500, 2048))[:3]) is None, "two chunks are fewer than the rows"
+    assert chunks_of(*nest(rows, (1, 200), (200, 2048))[:3]) is None, "a single one"
+    assert chunks_of(*product(600, 1024, 448)[:3]) is None, "tiles are shared"
 
 
 def test_a_reduction_with_partial_results_as_large_as_what_it_reads_is_not_shared() -> None:

@@ -1102,7 +1102,7 @@ int ilang_run(const float *const *inputs, float *const *outputs, const int64_t *
     const float *const in1 = inputs[1];
     float *const out0 = outputs[0];
     if (ceil_div(in1_1, 48) < 8 && ceil_div(in0_0, 24) >= 8 && 4.0 * 10 * 48 * in0_0 >= 1000000.0)
-        threads > 1 ? kernel_add2_shared_tiles(in0, in1, out0, in0_0, in0_1, in1_1, scratch, threads) : kernel_add2(in0, in1, out0, in0_0, in0_1, in1_1, threads);
+        threads > 1 && ceil_div(ceil_div(in1_1, 48), threads) * threads * 768 > in1_1 * 17 ? kernel_add2_shared_tiles(in0, in1, out0, in0_0, in0_1, in1_1, scratch, threads) : kernel_add2(in0, in1, out0, in0_0, in0_1, in1_1, threads);
     else if (ceil_div(in1_1, 48) < 8 && in0_1 >= 520)
         kernel_add2_few_rows(in0, in1, out0, in0_0, in0_1, in1_1, scratch, threads);
     else
