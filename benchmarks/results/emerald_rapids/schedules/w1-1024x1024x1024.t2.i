@@ -1,1 +1,1 @@
-(I | i("+kj~kj|j:256|jkj'")) >> i("ik*kj~kij|i:2:6,j:4:64|j1ii'j'ki''j''") >> i("+kij~ij|i:2:6,j:4:64|jii'j'ki''j''0")
+(I | i("+kj~kj|j:256|jkj'")) >> i("ik*kj~kij|i:6,j:4:64|j1ij'ki'j''") >> i("+kij~ij|i:6,j:4:64|jij'ki'j''0")
