@@ -7,6 +7,7 @@ parallel loop, *shared* otherwise.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
@@ -49,6 +50,10 @@ class Layout:
         for d, index in enumerate(load.indices):
             terms += [" * ".join(sizes[d + 1 :]) or "1"] * index.variables.count(variable)
         return " + ".join(terms)
+
+    def is_known_step(self, load: Load, variable: str) -> bool:
+        """Whether that is a number, and not an extent's."""
+        return re.fullmatch(r"[\d *+]+", self.step(load, variable)) is not None
 
     def _sizes(self, name: str) -> list[str]:
         buffer = self.buffers[name]

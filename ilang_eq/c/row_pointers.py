@@ -81,5 +81,5 @@ def _rows_of(place: Load, nest: VectorNest, along: str, layout: Layout) -> Itera
         return
     straight = all(index.divisor == 1 for index in place.indices)
     once = last.variables.count(along) == 1 and not any(along in index.variables for index in outer)
-    if straight and once and not re.fullmatch(r"[\d *+]+", layout.step(place, moving[0].variable)):
+    if straight and once and not layout.is_known_step(place, moving[0].variable):
         yield moving[0]

@@ -11,7 +11,6 @@ Rapids, products of long sums as much as before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -83,5 +82,5 @@ def _apart(target: Load, rows: Sequence[For], lane: For, layout: Layout) -> bool
     """Whether ``rows`` of ``target``, along each of which ``lane`` goes, lie apart by what is not known before."""
     if layout.storage.get(target.buffer, "stack") in ("stack", "scalar") or stride(target, lane.variable) != "unit":
         return False
-    steps = (layout.step(target, loop.variable) for loop in rows if mentions(target, loop.variable))
-    return any(not re.fullmatch(r"[\d *+]+", step) for step in steps)
+    moving = [loop.variable for loop in rows if mentions(target, loop.variable)]
+    return not all(layout.is_known_step(target, row) for row in moving)

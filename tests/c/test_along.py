@@ -180,11 +180,19 @@ def test_what_passes_ask_for_is_left_to_them(component: Component) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("processor", "asks"),
-    [([], "0"), (["-D__AMX_TILE__"], "1"), (["-D__AVX512FP16__"], "1"), (["-D__znver5__"], "1")],
+    ("processor", "in_order", "rapids"),
+    [
+        ([], "0", "0"),
+        (["-D__AMX_TILE__"], "1", "1"),
+        (["-D__AVX512FP16__"], "1", "1"),
+        (["-D__znver5__"], "1", "0"),
+    ],
 )
-def test_which_processors_ask(processor: list[str], asks: str, tmp_path: Path) -> None:
-    (tmp_path / "asks.c").write_text("\n".join([*fetches("ASKS_IN_ORDER"), "int asks = ASKS_IN_ORDER;"]))
+def test_which_processors_ask(processor: list[str], in_order: str, rapids: str, tmp_path: Path) -> None:
+    """For rows in order; and not for parts of panels, which is Sapphire Rapids and later."""
+    text = [*fetches("ASKS_IN_ORDER fetch_part("), "int in_order = ASKS_IN_ORDER, rapids = SAPPHIRE_RAPIDS;"]
+    (tmp_path / "asks.c").write_text("\n".join(text))
     command = ["cc", "-E", *processor, "asks.c"]
     found = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    assert f"int asks = {asks};" in found
+    assert f"int in_order = {in_order}, rapids = {rapids};" in found
+    assert "(1 ? 0 : floats)" in found if rapids == "1" else "(0 ? 0 : floats)" in found

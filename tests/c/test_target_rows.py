@@ -28,16 +28,17 @@ def source(component: Component) -> str:
 
 
 @pytest.mark.parametrize(
-    ("component", "declared", "element"),
+    ("component", "declared", "row", "floats"),
     [
-        (PRODUCT, "float *out0_rows[6];", "V16(out0_rows[i1][j1])"),
-        (BATCHES, "float *out0_rows[2][3];", "V16(out0_rows[a1][i1][j1])"),
+        (PRODUCT, "float *out0_rows[6];", "out0_rows[i1]", 32),
+        (BATCHES, "float *out0_rows[2][3];", "out0_rows[a1][i1]", 16),
     ],
 )
-def test_each_row_of_a_whole_tile_has_a_pointer(component: Component, declared: str, element: str) -> None:
+def test_each_row_of_a_whole_tile_has_a_pointer(component: Component, declared: str, row: str, floats: int) -> None:
     text = source(component)
     assert declared in text
-    assert re.search(rf"{re.escape(element)} = V16\(out0_tile", text)
+    assert f"make_room({row}, 0, {floats});" in text
+    assert f"V16({row}[j1]) = V16(out0_tile" in text
     assert text.count(declared) == text.count("HIDE(out0_rows")
 
 

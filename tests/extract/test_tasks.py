@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang_eq.extract.footprint import Extents, bytes_of
-from ilang_eq.extract.tasks import Tasks, chunks_of
+from ilang_eq.extract.tasks import Chunks, Tasks, chunks_of
 from ilang_eq.extract.tasks import tasks_of as shared
 from ilang_eq.extract.trips import Loop, evaluate
 from ilang_eq.lang.component import Component, I, i
@@ -34,9 +34,14 @@ def nest(component: Component, *shapes: tuple[int, ...]) -> Nest:
     return last, written, program.buffers, extents
 
 
+def cut(found: Nest) -> Chunks | None:
+    loop, written, buffers, _ = found
+    return chunks_of(loop, written, buffers)
+
+
 def tasks_of(found: Nest, threads: int) -> Tasks:
-    loop, written, buffers, extents = found
-    return shared(loop, written, chunks_of(loop, written, buffers), threads, extents)
+    loop, written, _, extents = found
+    return shared(loop, written, cut(found), threads, extents)
 
 
 def product(rows: int, inner: int, columns: int) -> Nest:
@@ -99,14 +104,14 @@ def test_few_rows_share_chunks_of_what_they_reduce() -> None:
 def test_chunks_have_results_of_their_own_with_any_number_of_threads() -> None:
     tile = "|j:32,k:6|ikjk'j'"
     rows = i(f"ik*kj~ikj{tile}") >> i(f"+ikj~ij{tile}0")
-    chunks = chunks_of(*nest(rows, (1, 2048), (2048, 2048))[:3])
+    chunks = cut(nest(rows, (1, 2048), (2048, 2048)))
     assert chunks is not None
     assert (chunks.number, chunks.rows) == (8, 1)
     extents = {(0, 0): 1, (0, 1): 2048, (1, 0): 2048, (1, 1): 2048}
     assert bytes_of(chunks.results, extents) == 4 * 8 * 2048, "a row of sums each"
-    assert chunks_of(*nest(rows, (3, 500), (500, 2048))[:3]) is None, "two chunks are fewer than the rows"
-    assert chunks_of(*nest(rows, (1, 200), (200, 2048))[:3]) is None, "a single one"
-    assert chunks_of(*product(600, 1024, 448)[:3]) is None, "tiles are shared"
+    assert cut(nest(rows, (3, 500), (500, 2048))) is None, "two chunks are fewer than the rows"
+    assert cut(nest(rows, (1, 200), (200, 2048))) is None, "a single one"
+    assert cut(product(600, 1024, 448)) is None, "tiles are shared"
 
 
 def test_a_reduction_with_partial_results_as_large_as_what_it_reads_is_not_shared() -> None:
